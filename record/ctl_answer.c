@@ -14,8 +14,8 @@
 #include "record/control/request.h"
 #include "record/control/server.h"
 
-#define MOST_SHOWN 16  /* processes in a status */
-#define MOST_PIDS  400 /* in the answer to "pids" */
+#define MOST_SHOWN 16	/* processes in a status */
+#define MOST_PIDS  1000 /* in the answer to "pids": each has up to seven digits */
 
 /* An answer that grows, and is cut where there is no more room. */
 struct text {
@@ -146,12 +146,19 @@ static void put_pids(const struct session *s, struct text *t)
 {
 	size_t nr = 0;
 
-	put(t, "ok");
 	for (size_t i = 0; i < s->nr; i++)
-		if (!s->all[i]->ended && nr++ < MOST_PIDS)
+		nr += !s->all[i]->ended;
+	if (nr > MOST_PIDS) {
+		put(t,
+		    "no %zu processes are recorded, and a name is looked up in %d at most: ask by "
+		    "the number of one of them",
+		    nr, MOST_PIDS);
+		return;
+	}
+	put(t, nr ? "ok" : "ok ");
+	for (size_t i = 0; i < s->nr; i++)
+		if (!s->all[i]->ended)
 			put(t, " %d", (int)s->all[i]->target.pid);
-	if (!nr)
-		put(t, " ");
 }
 
 /* Is what is chosen recorded at all? */

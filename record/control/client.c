@@ -2,6 +2,9 @@
 #include "record/control/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,22 +12,29 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mleak.h"
-#include "record/base/proc.h"
+#include "record/base/clock.h"
 
-#define PATIENCE 10	 /* seconds for an answer */
-#define LISTENS	 0x10000 /* __SO_ACCEPTCON, in /proc/net/unix */
+#define PATIENCE   10	    /* seconds for an answer, and for a whole search */
+#define AGAIN_NS   50000000 /* until a recorder is tried again for which too many wait */
+#define MOST_ASKED 256	    /* recorders of our user */
+#define LISTENS	   0x10000  /* __SO_ACCEPTCON, in /proc/net/unix */
 
 /* What was found on the way to a recorder. */
 struct search {
-	struct control_peer *peer;
 	pid_t pid;    /* that was named */
-	pid_t others; /* a recorder of another user; 0: there is none */
+	pid_t found;  /* a recorder that records it; 0, as below: there is none */
+	pid_t second; /* another one */
+	pid_t others; /* a recorder of another user */
 	uid_t user;   /* that user */
-	pid_t second; /* another one that records the process */
 	pid_t silent; /* one that does not answer */
+	bool full;    /* one has no room for us now */
+	size_t nr;    /* that are asked */
+	struct pollfd asked[MOST_ASKED];
+	pid_t pids[MOST_ASKED];
 };
 
 void control_leave(struct control_peer *peer)
@@ -34,39 +44,71 @@ void control_leave(struct control_peer *peer)
 	peer->socket = -1;
 }
 
-/* Connect to the recorder @pid of our user.  Returns 0, -errno, -EPERM: it is another user's, noted
- * in @s, or -ECONNREFUSED: there is none. */
-static int connect_to(struct search *s, struct control_peer *peer, pid_t pid)
+/* Does @pid run the same program as we do? */
+static bool is_mleak(pid_t pid)
 {
-	const struct timeval patience = {.tv_sec = PATIENCE};
+	struct stat ours, its;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	return !stat("/proc/self/exe", &ours) && !stat(path, &its) && ours.st_dev == its.st_dev &&
+	       ours.st_ino == its.st_ino;
+}
+
+/* May we believe the process @pid of @user?  Any process can take the name of a recorder.  Root
+ * believes another user's only where it was named, and is no other program. */
+static bool is_trusted(const struct search *s, pid_t pid, uid_t user)
+{
+	return user == geteuid() || (!geteuid() && pid == s->pid && is_mleak(pid));
+}
+
+/* See connect_to(): @socket does not block. */
+static int connect_socket(struct search *s, int socket, pid_t pid)
+{
 	struct sockaddr_un address;
 	struct ucred other;
 	socklen_t len, size = sizeof(other);
 	int err = control_address(pid, &address, &len);
 
-	peer->pid = pid;
-	peer->socket = -1;
 	if (err)
 		return err;
-	peer->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (peer->socket < 0)
-		return -errno;
-	setsockopt(peer->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(peer->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(peer->socket, (struct sockaddr *)&address, len) ||
-	    getsockopt(peer->socket, SOL_SOCKET, SO_PEERCRED, &other, &size)) {
+	if (connect(socket, (struct sockaddr *)&address, len)) {
 		err = -errno;
-	} else if (other.pid != pid) {
-		err = -ECONNREFUSED; /* somebody else has taken the name */
-	} else if (geteuid() && other.uid != geteuid()) {
+		/* whose it is, is not known yet: nobody waits for a name that another has taken */
+		if (err == -EAGAIN)
+			s->full = true;
+		return err;
+	}
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size))
+		return -errno;
+	if (other.pid != pid)
+		return -ECONNREFUSED;
+	if (is_trusted(s, pid, other.uid))
+		return 0;
+	if (!s->others) {
 		s->others = pid;
 		s->user = other.uid;
-		err = -EPERM;
 	}
-	if (err)
-		control_leave(peer);
-	if (err == -EAGAIN)
-		s->silent = pid;
+	return -EPERM;
+}
+
+/* Connect to the recorder @pid, without waiting; what hinders is noted in @s.  Returns a socket, or
+ * -errno: it is none, or none for us. */
+static int connect_to(struct search *s, pid_t pid)
+{
+	const struct timeval patience = {.tv_sec = PATIENCE};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (fd < 0)
+		return -errno;
+	err = connect_socket(s, fd, pid);
+	if (!err && (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
+		     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+		     fcntl(fd, F_SETFL, 0)))
+		err = -errno;
+	if (!err)
+		return fd;
+	close(fd);
 	return err;
 }
 
@@ -101,31 +143,71 @@ static int explain_silence(pid_t recorder, int err)
 	return err;
 }
 
-/* Does the recorder @pid record the process that is searched? */
-static void try_recorder(struct search *s, pid_t pid)
+/* Ask the recorder @pid whether it records the process that is searched; take_answers() follows.
+ * Returns 0, also where there is none, or -errno. */
+static int ask_whether(struct search *s, pid_t pid)
 {
-	struct control_peer peer;
 	char line[64];
 	int n = snprintf(line, sizeof(line), "records %d", (int)s->pid);
-	int err = connect_to(s, &peer, pid);
+	int fd = connect_to(s, pid);
 
-	if (!err)
-		err = exchange(&peer, line, (size_t)n);
-	if (err == -EAGAIN)
-		s->silent = pid;
-	if (err) {
-		control_leave(&peer);
-	} else if (s->peer->socket >= 0) {
-		s->second = pid;
-		control_leave(&peer);
-	} else {
-		*s->peer = peer;
-		s->peer->by_target = true;
+	if (fd == -EMFILE || (fd >= 0 && s->nr == MOST_ASKED)) {
+		if (fd >= 0)
+			close(fd);
+		return -EMFILE;
 	}
+	if (fd < 0)
+		return 0;
+	if (send(fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		close(fd);
+		return 0;
+	}
+	s->pids[s->nr] = pid;
+	s->asked[s->nr++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	return 0;
 }
 
-/* All that the kernel lists. */
-static int try_all(struct search *s)
+static void take_answer(struct search *s, size_t i)
+{
+	char answer[3];
+	ssize_t n = recv(s->asked[i].fd, answer, sizeof(answer), MSG_DONTWAIT);
+
+	if (n == sizeof(answer) && !memcmp(answer, "ok ", sizeof(answer)))
+		*(s->found ? &s->second : &s->found) = s->pids[i];
+	close(s->asked[i].fd);
+	s->asked[i].fd = -1; /* poll() leaves it out */
+}
+
+/* Of all that were asked, until @until_ns. */
+static void take_answers(struct search *s, uint64_t until_ns)
+{
+	size_t left = s->nr;
+
+	while (left) {
+		uint64_t now_ns = clock_now_ns();
+		int n = poll(s->asked, s->nr,
+			     now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000) : 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		for (size_t i = 0; i < s->nr; i++)
+			if (s->asked[i].fd >= 0 && s->asked[i].revents) {
+				take_answer(s, i);
+				left--;
+			}
+	}
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->asked[i].fd >= 0) {
+			s->silent = s->pids[i];
+			close(s->asked[i].fd);
+		}
+	s->nr = 0;
+}
+
+/* Ask all that the kernel lists. */
+static int ask_all(struct search *s)
 {
 	struct sockaddr_un address;
 	char line[256], prefix[128];
@@ -138,7 +220,7 @@ static int try_all(struct search *s)
 	/* without the number; the kernel shows the zero as '@' */
 	snprintf(prefix, sizeof(prefix), " @%s", address.sun_path + 1);
 	prefix[strlen(prefix) - 1] = '\0';
-	while (fgets(line, sizeof(line), list)) {
+	while (!err && fgets(line, sizeof(line), list)) {
 		const char *name = strstr(line, prefix);
 		const char *number = name ? name + strlen(prefix) : "";
 		char *end;
@@ -147,11 +229,36 @@ static int try_all(struct search *s)
 
 		sscanf(line, "%*s %*s %*s %x", &flags);
 		/* what it is connected by has the same name */
-		if (name && pid > 0 && end > number && *end == '\n' && flags & LISTENS)
-			try_recorder(s, (pid_t)pid);
+		if (name && pid > 0 && pid <= INT_MAX && pid != s->pid && end > number &&
+		    *end == '\n' && flags & LISTENS)
+			err = ask_whether(s, (pid_t)pid);
 	}
 	fclose(list);
-	return 0;
+	return err;
+}
+
+/* There is a recorder of another user. */
+static int explain_others(const struct search *s)
+{
+	const int others = (int)s->others;
+	const unsigned int user = (unsigned int)s->user;
+
+	if (s->others == s->pid && !geteuid())
+		log_error("process %d of user %u does not run this mleak: ask it as that user, or "
+			  "with its own mleak",
+			  others, user);
+	else if (s->others == s->pid)
+		log_error("recorder %d is of user %u: only that user and root may ask it", others,
+			  user);
+	else if (!geteuid())
+		log_error("process %d is no recorder that can be asked, and none of root's records "
+			  "it: give the number of the recorder, if it is another user's",
+			  (int)s->pid);
+	else
+		log_error("none of your recorders records process %d; there is one of user %u, "
+			  "process %d, which only that user and root may ask",
+			  (int)s->pid, user, others);
+	return -EPERM;
 }
 
 static int explain_search(const struct search *s)
@@ -159,21 +266,17 @@ static int explain_search(const struct search *s)
 	if (s->second) {
 		log_error("recorders %d and %d both record process %d: give the number of one of "
 			  "them in its place",
-			  (int)s->peer->pid, (int)s->second, (int)s->pid);
+			  (int)s->found, (int)s->second, (int)s->pid);
 		return -EEXIST;
-	}
-	if (s->others) {
-		if (s->others == s->pid)
-			log_error("recorder %d is of user %u: only that user and root may ask it",
-				  (int)s->others, (unsigned int)s->user);
-		else
-			log_error("none of your recorders records process %d; there is one of user "
-				  "%u, process %d, which only that user and root may ask",
-				  (int)s->pid, (unsigned int)s->user, (int)s->others);
-		return -EPERM;
 	}
 	if (s->silent)
 		return explain_silence(s->silent, -EAGAIN);
+	if (s->others && (s->others == s->pid || !kill(s->pid, 0) || errno != ESRCH))
+		return explain_others(s);
+	if (s->full) {
+		log_error("too many wait for a recorder of process %d: try again", (int)s->pid);
+		return -EAGAIN;
+	}
 	if (kill(s->pid, 0) && errno == ESRCH)
 		log_error("there is no process %d", (int)s->pid);
 	else
@@ -184,22 +287,47 @@ static int explain_search(const struct search *s)
 	return -ESRCH;
 }
 
-int control_find(struct control_peer *peer, pid_t pid)
+/* Look once.  Returns 0, also where nothing is found, or -errno. */
+static int look(struct search *s, struct control_peer *peer, uint64_t until_ns)
 {
-	struct search s = {.peer = peer, .pid = pid};
 	int err;
 
-	*peer = (struct control_peer){.socket = -1};
-	err = connect_to(&s, peer, pid);
-	if (!err)
+	peer->pid = s->pid;
+	peer->socket = connect_to(s, s->pid);
+	if (peer->socket >= 0)
 		return 0;
-	if (err == -ECONNREFUSED)
-		err = try_all(&s);
-	if (err && err != -EPERM && err != -EAGAIN) {
-		log_error("cannot look for recorders: %s", strerror(-err));
+	err = ask_all(s);
+	take_answers(s, err ? 0 : until_ns);
+	if (err || !s->found || s->second)
 		return err;
+	/* anew: it does not wait for long for one who is silent, as we were */
+	peer->pid = s->found;
+	peer->by_target = true;
+	peer->socket = connect_to(s, s->found);
+	return 0;
+}
+
+int control_find(struct control_peer *peer, pid_t pid)
+{
+	const struct timespec again = {.tv_nsec = AGAIN_NS};
+	uint64_t until_ns = clock_now_ns() + PATIENCE * UINT64_C(1000000000);
+	struct search s;
+	int err;
+
+	for (;;) {
+		s = (struct search){.pid = pid};
+		*peer = (struct control_peer){.socket = -1};
+		err = look(&s, peer, until_ns);
+		if (err) {
+			log_error("cannot look for recorders: %s", strerror(-err));
+			return err;
+		}
+		if (peer->socket >= 0)
+			return 0;
+		if (!s.full || s.second || clock_now_ns() >= until_ns)
+			return explain_search(&s);
+		nanosleep(&again, NULL);
 	}
-	return peer->socket >= 0 && !s.second ? 0 : explain_search(&s);
 }
 
 int control_ask(struct control_peer *peer, const char *format, ...)

@@ -60,8 +60,10 @@ static void forget_processes(int fd)
 {
 	uint32_t key;
 
-	while (!bpf_map_get_next_key(fd, NULL, &key) && !bpf_map_delete_elem(fd, &key))
-		;
+	/* one that has ended meanwhile is gone already */
+	while (!bpf_map_get_next_key(fd, NULL, &key))
+		if (bpf_map_delete_elem(fd, &key) && errno != ENOENT)
+			break;
 }
 
 /* All that is not chosen; nothing is. */
@@ -110,6 +112,7 @@ static int choose_of_process(struct mleak_bpf *skel, const struct choice *c)
 	int fd = bpf_map__fd(skel->maps.process_choices), err = 0;
 	uint32_t tgid = (uint32_t)c->pid;
 	struct event_choices all = {0};
+	struct event_code code;
 
 	if (bpf_map_lookup_elem(fd, &tgid, &all))
 		all = (struct event_choices){0};
@@ -117,10 +120,16 @@ static int choose_of_process(struct mleak_bpf *skel, const struct choice *c)
 		all.mode = mode_of(c);
 	else
 		err = choices_append_site(&all, c);
-	if (!err)
-		err = bpf_map_update_elem(fd, &tgid, &all, BPF_ANY);
+	/* before: from then on the end of a process takes its entry along */
 	if (!err)
 		skel->bss->filter_control.chosen = 1;
+	if (!err)
+		err = bpf_map_update_elem(fd, &tgid, &all, BPF_ANY);
+	/* its end may have been before the entry */
+	if (!err && bpf_map_lookup_elem(bpf_map__fd(skel->maps.targets), &tgid, &code)) {
+		bpf_map_delete_elem(fd, &tgid);
+		err = -ESRCH;
+	}
 	return err;
 }
 
@@ -165,6 +174,8 @@ void choices_explain(char *why, const struct choice *c, int err)
 			 "%d sites of process %d are chosen, and no more can be: --thread "
 			 "all=recorded or all=counted begins anew",
 			 EVENT_MAX_SITES, (int)c->pid);
+	else if (err == -ESRCH)
+		snprintf(why, CHOICE_WHY, "process %d has ended", (int)c->pid);
 	else if (err == -E2BIG)
 		snprintf(why, CHOICE_WHY, "the table is full: too many are chosen");
 	else

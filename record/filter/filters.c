@@ -319,7 +319,7 @@ void filters_count(const struct mleak_bpf *skel, struct mlk_losses *losses)
 
 #define BATCH	  4096 /* entries read at once */
 #define BATCHES	  16   /* in one call */
-#define MAX_VALUE 24   /* bytes */
+#define MAX_VALUE 24   /* bytes; of larger values fewer are read */
 
 /* As bpf/filter.h has it. */
 struct block_key {
@@ -386,7 +386,7 @@ static bool is_left(const struct mleak_bpf *skel, const struct batch *b, const s
 
 	if (map == skel->maps.thread_modes)
 		return has_thread_ended(b->keys.ids[i]);
-	if (map == skel->maps.process_sums || map == skel->maps.process_programs)
+	if (map != skel->maps.filter_blocks && map != skel->maps.site_sums)
 		return !is_recorded(b, b->keys.ids[i]);
 	return !is_recorded(b, tgid) ||
 	       (map == skel->maps.site_sums &&
@@ -397,7 +397,8 @@ static bool is_left(const struct mleak_bpf *skel, const struct batch *b, const s
 static bool sweep_batch(const struct mleak_bpf *skel, struct filters_sweep *sweep,
 			const struct bpf_map *map, struct batch *b)
 {
-	uint32_t nr = BATCH;
+	const uint32_t room = (uint32_t)(sizeof(b->values) / bpf_map__value_size(map));
+	uint32_t nr = room < BATCH ? room : BATCH;
 	int fd = bpf_map__fd(map);
 	size_t size = bpf_map__key_size(map);
 	int err = bpf_map_lookup_batch(fd, sweep->inside ? &sweep->at : NULL, &sweep->at, &b->keys,
@@ -416,8 +417,9 @@ static bool sweep_batch(const struct mleak_bpf *skel, struct filters_sweep *swee
 bool filters_sweep(const struct mleak_bpf *skel, struct filters_sweep *sweep)
 {
 	const struct bpf_map *const tables[FILTERS_SWEEP_TABLES] = {
-		skel->maps.filter_blocks, skel->maps.thread_modes, skel->maps.site_sums,
-		skel->maps.process_sums, skel->maps.process_programs};
+		skel->maps.filter_blocks, skel->maps.thread_modes,     skel->maps.site_sums,
+		skel->maps.process_sums,  skel->maps.process_programs, skel->maps.process_choices,
+		skel->maps.filter_copies};
 	struct batch *b = malloc(sizeof(*b));
 
 	for (int i = 0; b && i < BATCHES && sweep->table < FILTERS_SWEEP_TABLES; i++) {

@@ -93,7 +93,7 @@ struct mleak_bpf;
 /* The filters' tables in the kernel without what belongs to processes and threads that have ended,
  * or to a program that its process does not run any more. */
 
-#define FILTERS_SWEEP_TABLES 5
+#define FILTERS_SWEEP_TABLES 7
 
 /* How far it has come; all zero: not begun. */
 struct filters_sweep {

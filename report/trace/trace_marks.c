@@ -10,10 +10,15 @@
 int trace_marks_note(struct trace_marks *marks, const struct mlk_mark *mark)
 {
 	struct trace_mark kept = {.time_ns = mark->time_ns, .kind = mark->kind};
-	size_t at;
+	size_t at = marks->nr, size = strlen(mark->text) + 1;
 	int err;
 
-	if (marks->nr >= TRACE_MARKS_MAX) {
+	/* nearly always it is the last; a recorder writes them in their order */
+	while (at && marks->nr - at <= TRACE_MARKS_LATE &&
+	       marks->all[at - 1].time_ns > kept.time_ns)
+		at--;
+	if (marks->nr >= TRACE_MARKS_MAX || marks->nr - at > TRACE_MARKS_LATE ||
+	    marks->text_bytes + size > TRACE_MARKS_TEXT) {
 		marks->left_out++;
 		return 0;
 	}
@@ -24,9 +29,8 @@ int trace_marks_note(struct trace_marks *marks, const struct mlk_mark *mark)
 		free(kept.text);
 		return err;
 	}
-	/* nearly always it is the last */
-	for (at = marks->nr - 1; at && marks->all[at - 1].time_ns > kept.time_ns; at--)
-		marks->all[at] = marks->all[at - 1];
+	marks->text_bytes += size;
+	memmove(&marks->all[at + 1], &marks->all[at], (marks->nr - 1 - at) * sizeof(kept));
 	marks->all[at] = kept;
 	return 0;
 }
@@ -53,7 +57,8 @@ const struct trace_mark *trace_marks_find(const struct trace_marks *marks, const
 	if (*text && !text[strspn(text, "0123456789")]) {
 		errno = 0;
 		number = strtoull(text, NULL, 10);
-		return number && !errno && number <= marks->nr ? &marks->all[number - 1] : NULL;
+		if (number && !errno && number <= marks->nr)
+			return &marks->all[number - 1];
 	}
 	for (size_t i = 0; i < marks->nr; i++)
 		if (!strcmp(marks->all[i].text, text))

@@ -4,7 +4,11 @@
 
 #include "format/reader.h"
 
-#define TRACE_MARKS_MAX	   65536   /* that are kept; more are counted */
+/* What is kept; more is counted. */
+#define TRACE_MARKS_MAX	 65536
+#define TRACE_MARKS_TEXT (16u << 20) /* bytes of all texts */
+#define TRACE_MARKS_LATE 1024	     /* later ones that may stand before one in the trace */
+
 #define TRACE_MARKS_PREFIX "mark:" /* what a moment's name begins with */
 
 /* All zero: none.  They are in the order of their times. */
@@ -15,6 +19,7 @@ struct trace_marks {
 		char *text;
 	} * all;
 	size_t nr, room;
+	size_t text_bytes;
 	uint64_t left_out;
 };
 
@@ -24,8 +29,8 @@ int trace_marks_note(struct trace_marks *marks, const struct mlk_mark *mark);
 /* Keep all of @trace, which is rewound.  Returns 0, -ENOMEM or the -errno of read(2). */
 int trace_marks_read(struct trace_marks *marks, struct mlk_reader *trace);
 
-/* That which @name means: behind "mark:" its number from 1, or else the text of the first that has
- * it; NULL: there is none. */
+/* That which @name means: behind "mark:" its number from 1, or else, also where no mark has that
+ * number, the text of the first that has it; NULL: there is none. */
 const struct trace_mark *trace_marks_find(const struct trace_marks *marks, const char *name);
 
 /* What is to be said of @mark: its text, or who marked it. */

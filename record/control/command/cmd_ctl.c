@@ -127,6 +127,29 @@ static int explain_refusal(const struct ctl *c, int result)
 	return -EINVAL;
 }
 
+/* Has the process @pid ended? */
+static bool has_ended(pid_t pid)
+{
+	char text[2048];
+	const char *threads;
+	int nr = 0;
+
+	proc_read(text, sizeof(text), "/proc/%d/status", (int)pid);
+	threads = strstr(text, "\nThreads:");
+	/* an ended main thread waits for the others */
+	return !threads ||
+	       (strstr(text, "\nState:\tZ") && sscanf(threads + 9, "%d", &nr) == 1 && nr <= 1);
+}
+
+/* Ask about the process @pid, or the thread @pid of one.  Returns 0, -ESRCH: it has ended
+ * meanwhile, of which nothing is said, or -errno. */
+#define ask_of(c, pid, ...) explain_unless_ended(c, pid, control_ask(&(c)->peer, __VA_ARGS__))
+
+static int explain_unless_ended(const struct ctl *c, pid_t pid, int result)
+{
+	return result > 0 && has_ended(pid) ? -ESRCH : explain_refusal(c, result);
+}
+
 /* Cut the mode, if there is one, off the end of @text, to be freed by the caller; *mode is static.
  */
 static char *cut_mode(const char *text, const char **mode)
@@ -146,7 +169,7 @@ static char *cut_mode(const char *text, const char **mode)
 
 /* The processes that are recorded: those that the recorder was named by, or all.  Returns how many,
  * MOST_PIDS at most, or -errno. */
-#define MOST_PIDS 512
+#define MOST_PIDS (CONTROL_MAX_ANSWER / 2)
 static int recorded_pids(struct ctl *c, pid_t *pids)
 {
 	const char *at = c->peer.answer;
@@ -183,8 +206,9 @@ static int choose_named(struct ctl *c, pid_t pid, const char *name, const char *
 	while (dir && !err && (tid = proc_next_thread(dir)) > 0) {
 		if (!is_called(pid, tid, name))
 			continue;
-		err = ask(c, "thread %d %s", (int)tid, mode);
-		nr++;
+		err = ask_of(c, tid, "thread %d %s", (int)tid, mode);
+		nr += !err;
+		err = err == -ESRCH ? 0 : err;
 	}
 	if (dir)
 		closedir(dir);
@@ -216,13 +240,15 @@ static int choose_thread(struct ctl *c, const char *name, const char *mode)
 	return -ESRCH;
 }
 
-/* Choose the calls of what is called @name in process @pid.  Returns how many places that is, or
- * -errno. */
+/* Choose the calls of what is called @name in process @pid.  Returns how many places that is,
+ * -ESRCH: it has ended, of which nothing is said, or -errno. */
 static int choose_function(struct ctl *c, pid_t pid, const char *name, const char *mode)
 {
 	struct ctl_place places[CTL_MAX_PLACES];
 	int err, nr = ctl_places_find(pid, name, places);
 
+	if (nr < 0 && has_ended(pid))
+		return -ESRCH;
 	if (nr < 0)
 		log_error("cannot look at process %d: %s", (int)pid, strerror(-nr));
 	if (nr > CTL_MAX_PLACES) {
@@ -231,8 +257,8 @@ static int choose_function(struct ctl *c, pid_t pid, const char *name, const cha
 		return -ENOSPC;
 	}
 	for (int i = 0; i < nr; i++) {
-		err = ask(c, "site %d %" PRIx64 " %" PRIx64 " %s", (int)pid, places[i].start,
-			  places[i].size, mode);
+		err = ask_of(c, pid, "site %d %" PRIx64 " %" PRIx64 " %s", (int)pid,
+			     places[i].start, places[i].size, mode);
 		if (err)
 			return err;
 	}
@@ -242,7 +268,7 @@ static int choose_function(struct ctl *c, pid_t pid, const char *name, const cha
 static int choose_site(struct ctl *c, const char *name, const char *mode)
 {
 	bool is_address = isdigit((unsigned char)*name);
-	int nr, of_it = 0, found = 0;
+	int nr, of_it = 0, found = 0, ended = 0;
 	pid_t pids[MOST_PIDS];
 	uint64_t address = 0;
 
@@ -255,13 +281,20 @@ static int choose_site(struct ctl *c, const char *name, const char *mode)
 	nr = recorded_pids(c, pids);
 	for (int i = 0; i < nr && of_it >= 0; i++) {
 		if (is_address)
-			of_it = ask(c, "site %d %" PRIx64 " 1 %s", (int)pids[i], address, mode);
+			of_it = ask_of(c, pids[i], "site %d %" PRIx64 " 1 %s", (int)pids[i],
+				       address, mode);
 		else
 			of_it = choose_function(c, pids[i], name, mode);
 		found += of_it > 0;
+		ended += of_it == -ESRCH;
+		of_it = of_it == -ESRCH ? 0 : of_it;
 	}
 	if (nr < 0 || of_it < 0)
 		return nr < 0 ? nr : of_it;
+	if (ended == nr) {
+		log_error("no process is recorded any more");
+		return -ESRCH;
+	}
 	if (found || is_address)
 		return 0;
 	log_error("no recorded process has a function '%s': 'mleak report' shows their names; one "
