@@ -1,5 +1,7 @@
 """`mleak unwind --drop-raw`: the same reports, of a trace without registers and stacks."""
 
+import csv
+import io
 import json
 import os
 import re
@@ -11,8 +13,11 @@ STACKS = 9
 TAG_DROPPED = "  dropped 2\n"
 UNIT_NS = 1000000  # the coarsest
 EXACT = [["--folded"], ["--inline"], ["--flat"], ["--inverted"], ["--format=pprof"], ["--format=speedscope"],
-         ["--fail-on-leak", "--format=junit"], ["--fail-on-leak", "--format=github"], ["--growth", "--format=csv"], ["--addresses", "--folded"], ["--format=json", "--by", "thread"],
+         ["--fail-on-leak", "--format=junit"], ["--fail-on-leak", "--format=github"], ["--addresses", "--folded"], ["--format=json", "--by", "thread"],
          ["--by", "thread"], ["--folded", "--cost", "temporary"], ["--jobs", "1"]]
+
+
+RATES = ["bytes_per_minute", "bytes_per_minute_low", "bytes_per_minute_high"]
 
 
 class DropRawTest(UnwindCase):
@@ -36,6 +41,23 @@ class DropRawTest(UnwindCase):
             sums.append(stack)
         return sums, times, report["frames"]
 
+    def growth_of(self, trace):
+        """The rows of a table of growth, the rates that were taken out of each, and what was said."""
+        status, out, err = self.shown(trace, ["--growth", "--format=csv"])
+        self.assertEqual(status, 0, err)
+        rows = list(csv.DictReader(io.StringIO(out, newline="")))
+        return rows, [row.pop(name) for row in rows for name in RATES], err
+
+    def assert_same_growth(self, trace):
+        """The rates are about the same: the times that they are of were rounded."""
+        rows, rates, said = self.growth_of(trace)
+        other_rows, other_rates, other_said = self.growth_of(self.unwound)
+        self.assertTrue(rows)
+        self.assertEqual((other_rows, other_said), (rows, said))
+        for rate, other in zip(rates, other_rates):
+            if rate != other:
+                self.assertAlmostEqual(float(other), float(rate), delta=abs(float(rate)) / 1000)
+
     @takes_long
     def test_all_views_are_the_same(self):
         self.assertGreaterEqual(len(self.of_processes()), 3)
@@ -43,6 +65,7 @@ class DropRawTest(UnwindCase):
             with self.subTest(trace=os.path.basename(trace)):
                 self.drop(trace)
                 self.assert_same_reports(trace, self.unwound, EXACT)
+                self.assert_same_growth(trace)
                 self.assertRegex(self.mleak("info", self.unwound).out, r"(?m)^stacks +dropped$")
 
     def test_a_difference_has_the_same_stacks(self):

@@ -132,8 +132,9 @@ static void a_closed_pipe_is_a_quiet_end(void **state)
 /* option_apply() ends the program if one is in no table of its own. */
 static void each_option_of_the_help_can_be_taken(void **state)
 {
-	static const char *const args[] = {"1",	    "1,2", "json", "age", "never",	 "blocks",
-					   "ascii", "/",   "full", "4M",  "/etc/passwd", "leak"};
+	static const char *const args[] = {"1",		  "1,2",   "json", "age",  "never",
+					   "blocks",	  "ascii", "/",	   "full", "4M",
+					   "/etc/passwd", "leak",  "held"};
 	struct option_info option;
 
 	(void)state;

@@ -29,6 +29,8 @@
 #define MAX_RATIO 64u
 #define MIN_TOTAL ((uint64_t)1 << 20)
 #define MAX_TOTAL ((uint64_t)1 << 32)
+/* Bytes that libdw takes at a time for what is in a section that is not compressed. */
+#define LIBDW_MOST ((uint64_t)1 << 20)
 
 struct section {
 	const char *name;
@@ -44,6 +46,7 @@ struct plan {
 	size_t nr;
 	uint64_t contents; /* bytes of all sections, each rounded up */
 	uint64_t expanded; /* bytes of all sections when libdw, too, has decompressed its part */
+	uint64_t memory;   /* bytes that libdw takes to read these and others */
 	size_t names;	   /* bytes of all names */
 	bool in_memory;	   /* what is compressed must not be decompressed in place */
 	bool needed;
@@ -107,6 +110,11 @@ static int measure(struct section *section, Elf_Scn *scn)
 	return 0;
 }
 
+static uint64_t at_a_time(uint64_t len)
+{
+	return len < LIBDW_MOST ? len : LIBDW_MOST;
+}
+
 static int plan_section(struct plan *plan, Elf_Scn *scn, const char *name, const GElf_Shdr *shdr)
 {
 	struct section *section = &plan->section[plan->nr];
@@ -122,6 +130,7 @@ static int plan_section(struct plan *plan, Elf_Scn *scn, const char *name, const
 	plan->needed |= section->packed || (plan->in_memory && section->compressed);
 	plan->contents += rounded(section->shdr.sh_size);
 	plan->expanded += rounded(section->expanded);
+	plan->memory += section->compressed ? section->expanded : at_a_time(section->expanded);
 	plan->names += strlen(name) + 1;
 	return 0;
 }
@@ -131,24 +140,44 @@ static int make_plan(struct plan *plan, Elf *elf)
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
 	size_t names, file_len = 0;
+	uint64_t others = 0;
 	int err = 0;
 
 	plan->names = 1 + sizeof(".shstrtab");
 	if (elf_getshdrstrndx(elf, &names))
 		return 0;
 	while (!err && (scn = elf_nextscn(elf, scn)) != NULL) {
-		const char *name = gelf_getshdr(scn, &shdr) && shdr.sh_type != SHT_NOBITS
-					   ? elf_strptr(elf, names, shdr.sh_name)
-					   : NULL;
+		const char *name;
 
+		if (!gelf_getshdr(scn, &shdr))
+			continue;
+		name = shdr.sh_type != SHT_NOBITS ? elf_strptr(elf, names, shdr.sh_name) : NULL;
 		if (name && is_wanted(name))
 			err = plan_section(plan, scn, name, &shdr);
+		else if (others < MAX_SECTIONS * LIBDW_MOST)
+			others += at_a_time(shdr.sh_size);
 	}
 	elf_rawfile(elf, &file_len);
+	plan->memory += others;
 	if (!err &&
 	    (plan->expanded > MAX_TOTAL || plan->expanded > MIN_TOTAL + MAX_RATIO * file_len))
 		err = -EINVAL;
 	return err;
+}
+
+/* Only what real sections can take is asked for: more is damage, whatever memory there is. */
+int dwunw_decompress_check(Elf *elf)
+{
+	struct plan plan = {0};
+	int err = make_plan(&plan, elf);
+	void *room;
+
+	if (err)
+		return err;
+	/* and a quarter for libdw's tables */
+	room = malloc((size_t)(plan.memory + plan.memory / 4 + 1));
+	free(room);
+	return room ? 0 : -ENOBUFS;
 }
 
 /* The file while it is made. */

@@ -11,6 +11,10 @@ struct dwunw_expanded {
 	void *bytes;
 };
 
+/* Is there memory to read the debug sections of @elf?  Without, libdw takes sections for missing,
+ * or ends the process.  Returns 0, -ENOBUFS when there is not, or -EINVAL as dwunw_decompress(). */
+int dwunw_decompress_check(Elf *elf);
+
 /* If debug sections of @elf are compressed by zstd, which libdw before 0.189 cannot read, make an
  * ELF file in memory that has all debug sections of @elf, and those decompressed.  The same is made
  * if @elf is @in_memory and has some compressed by zlib, which stay so: libdw decompresses them,

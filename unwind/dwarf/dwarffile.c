@@ -10,39 +10,7 @@
 
 #include "unwind/elf/elf_util.h"
 
-#define CRC_STEP   65536
-#define LIBDW_MOST (1u << 20) /* bytes that libdw takes at a time for what is in a section */
-
-/* Bytes that libdw takes to read the sections of @elf: those that are compressed, and others. */
-static uint64_t bytes_to_read(Elf *elf)
-{
-	uint64_t sum = 0, bytes;
-	Elf_Scn *scn = NULL;
-	GElf_Chdr packed;
-	GElf_Shdr shdr;
-
-	while ((scn = elf_nextscn(elf, scn)) != NULL) {
-		if (!gelf_getshdr(scn, &shdr))
-			continue;
-		bytes = shdr.sh_size < LIBDW_MOST ? shdr.sh_size : LIBDW_MOST;
-		if (shdr.sh_flags & SHF_COMPRESSED && gelf_getchdr(scn, &packed))
-			bytes = packed.ch_size;
-		if (__builtin_add_overflow(sum, bytes, &sum))
-			return UINT64_MAX;
-	}
-	return sum;
-}
-
-/* Is there memory for it?  Without, libdw takes sections for missing, or ends the process. */
-static bool has_memory(Elf *elf)
-{
-	uint64_t bytes = bytes_to_read(elf);
-	/* and a quarter for its tables */
-	void *room = bytes < SIZE_MAX / 2 ? malloc((size_t)(bytes + bytes / 4)) : NULL;
-
-	free(room);
-	return room != NULL;
-}
+#define CRC_STEP 65536
 
 static int read_dwarf(struct dwunw_dwarf_file *file, Elf *elf, bool in_memory)
 {
@@ -51,9 +19,9 @@ static int read_dwarf(struct dwunw_dwarf_file *file, Elf *elf, bool in_memory)
 	*file = DWUNW_DWARF_FILE_NONE;
 	if (!dwunw_elf_has_debug_info(elf))
 		return 0;
-	if (!has_memory(elf))
-		return -ENOBUFS;
-	err = dwunw_decompress(&file->expanded, elf, in_memory);
+	err = dwunw_decompress_check(elf);
+	if (!err)
+		err = dwunw_decompress(&file->expanded, elf, in_memory);
 	if (err)
 		return err;
 	file->dwarf =
@@ -76,9 +44,9 @@ static int read_relocated(struct dwunw_dwarf_file *file, Elf *elf, int fd)
 	*file = DWUNW_DWARF_FILE_NONE;
 	if (!dwunw_elf_has_debug_info(elf))
 		return 0;
-	if (!has_memory(elf))
-		return -ENOBUFS;
-	err = dwunw_relocated_new(&file->relocated, fd);
+	err = dwunw_decompress_check(elf);
+	if (!err)
+		err = dwunw_relocated_new(&file->relocated, fd);
 	if (!err)
 		file->dwarf = dwunw_relocated_dwarf(file->relocated);
 	return err;
