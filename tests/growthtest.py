@@ -6,6 +6,7 @@ import glob
 import io
 import json
 import os
+import time
 
 from faulttest import FaultCase
 from mleaktest import MLEAK_FAST, ROOT, wait_until
@@ -13,6 +14,17 @@ from mleaktest import MLEAK_FAST, ROOT, wait_until
 
 # Where `make servers` unpacks what it fetches.
 SERVERS = os.path.join(ROOT, "build", "servers")
+
+
+def evenly(times, seconds=2):
+    """Count to @times, no faster than that it takes so long: growth is not told of less than a second,
+    and is to be the same in each part of the time."""
+    begin = time.monotonic()
+    for i in range(times):
+        ahead = begin + seconds * i / times - time.monotonic()
+        if ahead > 0.01:
+            time.sleep(ahead)
+        yield i
 
 
 class GrowthCase(FaultCase):

@@ -29,7 +29,10 @@ void allocators_explain_none(const struct target *t, const struct maps *maps,
 	int pid = (int)t->pid;
 	const struct mlk_mapping *program = objects->program, *moved = find_moved(maps, t);
 
-	if (moved)
+	/* what could be read of one that ends is not what it was */
+	if (target_has_ended(t) || target_is_ending(t))
+		log_error("cannot record process %d: it has ended", pid);
+	else if (moved)
 		log_error("cannot record process %d: it has moved the code of '%s' to anonymous "
 			  "memory (as for huge pages), where the kernel cannot place probes; "
 			  "restart it with --backend preload to record it",

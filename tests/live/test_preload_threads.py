@@ -4,13 +4,12 @@ counted."""
 
 import os
 import signal
-import time
 
 import test_filters_threads
 import test_preload_family
 import test_thread_accounts
 import test_trigger_life
-from mleaktest import LONG, MLEAK_FAST, parse_totals, read_line
+from mleaktest import MLEAK_FAST, parse_totals, read_line
 from test_preload_filters import PreloadFilterCase
 from test_preload_handlers import STEPS
 from test_thread_accounts import NONE, WORK, Amount, Truth, amount
@@ -246,10 +245,7 @@ class LifeTest(CountsCase):
     def ctl_switch(self, mleak, nr):
         """Have the next trace begin, and wait for it."""
         self.assertEqual(self.mleak("ctl", str(mleak.pid), "--switch").status, 0)
-        end = time.monotonic() + LONG
-        while not os.path.exists(self.path("x.mlk.%d" % (nr + 1))):
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        self.wait_for_words(mleak, r"wrote '[^']*x\.mlk\.%d'" % nr)
 
 
 MANY = r"""

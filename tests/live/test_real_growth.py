@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from growthtest import GrowthCase
+from growthtest import GrowthCase, evenly
 from mleaktest import needs_bpf, read_line
 
 PYTHON = """
@@ -33,7 +33,7 @@ class RealGrowthTest(GrowthCase):
         for _ in range(200):
             step()
         mleak = self.attach(pid)
-        for _ in range(times):
+        for _ in evenly(times):
             step()
         self.stop(mleak)
 

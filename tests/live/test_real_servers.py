@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 
-from growthtest import SERVERS, GrowthCase
+from growthtest import SERVERS, GrowthCase, evenly
 from mleaktest import AS_NOBODY, needs_bpf, read_line, wait_until
 
 KEYS = 20000
@@ -232,7 +232,7 @@ class PostgresTest(GrowthCase):
         self.bytes_by_itself()
         mleak = self.attach(self.pid)
         before = self.bytes_by_itself()
-        for _ in range(self.QUERIES):
+        for _ in evenly(self.QUERIES):
             ask()
         grown = self.bytes_by_itself() - before
         self.stop(mleak)
