@@ -14,6 +14,7 @@
 #include "record/target/memory_read.h"
 
 struct memory_walker {
+	pthread_t thread;
 	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
 	int fd;	       /* to be read; -1: none */
@@ -83,8 +84,6 @@ int memory_walker_new(struct memory_walker **out)
 {
 	struct memory_walker *w = calloc(1, sizeof(*w));
 	pthread_condattr_t clock;
-	pthread_attr_t detached;
-	pthread_t thread;
 	int err;
 
 	*out = NULL;
@@ -96,10 +95,7 @@ int memory_walker_new(struct memory_walker **out)
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->changed, &clock);
 	pthread_condattr_destroy(&clock);
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	err = -pthread_create(&thread, &detached, serve_walks, w);
-	pthread_attr_destroy(&detached);
+	err = -pthread_create(&w->thread, NULL, serve_walks, w);
 	if (err)
 		release_walker(w);
 	else
@@ -137,10 +133,21 @@ bool memory_walker_take(struct memory_walker *w, uint64_t wait_ns, struct memory
 
 void memory_walker_free(struct memory_walker *w)
 {
+	pthread_t thread;
+	bool walks;
+
 	if (!w)
 		return;
 	pthread_mutex_lock(&w->lock);
+	thread = w->thread;
+	walks = w->fd >= 0;
 	w->released = true;
 	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->lock);
+	/* A walk may last for as long as the process likes.  Without one the thread ends at once,
+	 * and is not there any more when leaks of this process are looked for. */
+	if (walks)
+		pthread_detach(thread);
+	else
+		pthread_join(thread, NULL);
 }
