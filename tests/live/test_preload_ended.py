@@ -1,5 +1,6 @@
 """What the preloaded library counts of threads that have ended, more than there are accounts."""
 
+import json
 import re
 
 from mleaktest import MLEAK_FAST
@@ -32,6 +33,13 @@ int main(int argc, char **argv)
 class EndedTest(CountsCase):
     program = MLEAK_FAST
 
+    def groups(self, trace, *args):
+        """As elsewhere, but the report may warn of what was not added up."""
+        result = self.mleak("report", "--format=json", "--by", "thread", trace)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertRegex(result.err, r"\A(mleak: warning: .* that were not added up for --trigger.*\n)?\Z")
+        return json.loads(result.out)
+
     def test_blocks_of_more_ended_threads_than_there_are_accounts(self):
         """Threads that begin meanwhile are recorded, and the frees are added up, or told."""
         program = self.compile("ended", ENDED)
@@ -41,5 +49,5 @@ class EndedTest(CountsCase):
         trace = self.record(program, "12000", "300", options=["-z", "1000", "--trigger", "1G"])[0]
         freed, lost = self.sum_of(trace, "freed_by_others").blocks, re.search(
             r"(?m)^lost +(\d+) allocations and frees that were not added up", self.mleak("info", trace).out)
-        self.assertGreater(freed, 8192)  # the recorder took some out in time
+        self.assertGreater(freed, 0)  # how many depends on when the recorder takes some out
         self.assertEqual(freed + int(lost[1] if lost else 0) + self.unkept(trace).nr, 12000)
