@@ -37,6 +37,8 @@ static const struct command {
 } commands[] = {
 	{"record", cmd_record, "watch a running program, or start one, and write a trace",
 	 record_option, WORDS_COMMAND},
+	{"reach", cmd_reach, "show which blocks a running process has lost, by its memory alone",
+	 reach_option, WORDS_PIDS},
 	{"top", cmd_top, "show while a program runs which stacks hold memory", top_option,
 	 WORDS_EITHER},
 	{"ctl", cmd_ctl, "ask a recording that runs, and change what it records", ctl_option,
@@ -48,6 +50,8 @@ static const struct command {
 	{"script", cmd_script, "print the events of a trace, one per line", script_option,
 	 WORDS_FILES},
 	{"diff", cmd_report, "compare what is outstanding in two traces", diff_option, WORDS_FILES},
+	{"why", cmd_why, "show who holds memory: variables, stacks, and the way to a block",
+	 why_option, WORDS_FILES},
 	{"unwind", cmd_unwind, "unwind a trace once, so that its reports are faster", unwind_option,
 	 WORDS_FILES},
 };

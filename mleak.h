@@ -50,8 +50,10 @@ int cmd_report(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_script(int argc, char **argv);
 int cmd_unwind(int argc, char **argv);
+int cmd_why(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
+int cmd_reach(int argc, char **argv);
 
 /*
  * As cmd_record(), but the trace goes to @fd, a pipe; a byte to @told when the recording has begun,
@@ -93,7 +95,7 @@ static inline int option_letter(const struct option_info *o)
 /* Fill *@option with option @i, from 0, of a command.  Returns false beyond the last. */
 typedef bool option_rows(size_t i, struct option_info *option);
 
-option_rows record_option, report_option, diff_option, unwind_option;
-option_rows info_option, script_option, top_option, ctl_option;
+option_rows record_option, report_option, diff_option, unwind_option, why_option;
+option_rows info_option, script_option, top_option, ctl_option, reach_option;
 
 #endif

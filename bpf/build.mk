@@ -1,5 +1,6 @@
 # bpf/build.mk - the programs that run in the kernel, and the C of them that the recorder includes:
-# mleak.bpf.c on the allocators of processes, kmem.bpf.c on the kernel's
+# mleak.bpf.c on the allocators of processes, kmem.bpf.c on the kernel's,
+# reach.bpf.c for the registers of threads
 
 # The paths of this directory stay out of the object: it is the same wherever it is built.
 $(O)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) unwind/dwunw_event.h
@@ -15,4 +16,5 @@ $(O)/%.bpf.skel.h: $(O)/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 # Known to be needed before the first build has noted which files include it.
-$(filter $(O)/record/%,$(OBJ)): | $(O)/mleak.bpf.skel.h $(O)/kmem.bpf.skel.h
+$(filter $(O)/record/%,$(OBJ)): | $(O)/mleak.bpf.skel.h $(O)/kmem.bpf.skel.h \
+	$(O)/reach.bpf.skel.h

@@ -261,16 +261,27 @@ enum event_thread_mode {
 	EVENT_THREAD_TRIGGERED = 3, /* they are sent, as it has reached a trigger */
 };
 
-#define EVENT_MAX_SITES 16
+#define EVENT_MAX_SITES	   16
+#define EVENT_MAX_PASSAGES 16
+#define EVENT_MAX_PASSED   3	/* of one call */
+#define EVENT_MOST_UP	   1024 /* bytes */
 
-/* What is chosen of a process. */
+/* What is chosen of a process.  Sites and passages are none again when another program runs, where
+ * they mean nothing. */
 struct event_choices {
 	__u32 mode; /* enum event_thread_mode, as the others here; EVENT_THREAD_COUNTED: nothing */
-	__u32 nr;   /* sites; 0 again when another program runs, where they mean nothing */
+	__u32 nr;   /* sites */
 	struct event_site {
 		__u64 start, size; /* calls that return to here */
 		__u64 mode;
 	} sites[EVENT_MAX_SITES]; /* a later one goes before an earlier one */
+	__u64 nr_passages;
+	/* Calls that return to here are made by a function that allocates for its own caller, as
+	 * operator new does. */
+	struct event_passage {
+		__u64 start, size;
+		__u64 up; /* from the stack pointer there to its own return address, bytes */
+	} passages[EVENT_MAX_PASSAGES];
 };
 
 /* Blocks, and their bytes. */

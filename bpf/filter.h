@@ -119,15 +119,16 @@ static __always_inline void filter_keep_on(__u64 id, __u64 addr, const struct fi
 		filter_count_free(block, id, 1, block->size);
 }
 
-/* Is @block, which the thread @id allocates, of those that are sent: as its site, its thread or its
+/* Is @block, which @st->now allocates, of those that are sent: as its site, its thread or its
  * process is chosen, or has reached a trigger? */
-static __always_inline int filter_is_full(__u64 id, const struct filter_block *block)
+static __always_inline int filter_is_full(struct thread_state *st, const struct filter_block *block)
 {
+	__u64 id = st->id, sp = (st->now.sp & ~7ull) + 8; /* behind the return address */
 	int why = filter_add(block, event_tgid(id), block->size);
 	__u32 triggered = EVENT_THREAD_TRIGGERED, tid = block->tid;
 	__u32 *mode = bpf_map_lookup_elem(&thread_modes, &tid);
 	__u32 of_thread = mode ? *mode : 0;
-	__u32 chosen = filter_control.chosen ? filter_chosen(event_tgid(id), block->site) : 0;
+	__u32 chosen = filter_control.chosen ? filter_chosen(event_tgid(id), block->site, sp) : 0;
 
 	if (why & FILTER_BY_THREAD && !of_thread)
 		bpf_map_update_elem(&thread_modes, &tid, &triggered, BPF_NOEXIST);
@@ -200,7 +201,7 @@ static __noinline int filter_takes(struct thread_state *st, __u32 func, __u64 ad
 		return filter_skip(EVENT_SKIP_SIZE, size);
 	/* what is reserved is not outstanding */
 	block.size = func & FUNC_RESERVED ? 0 : size;
-	if (filter.by_thread && !filter_is_full(st->id, &block)) {
+	if (filter.by_thread && !filter_is_full(st, &block)) {
 		block.state = FILTER_COUNTED;
 		filter_skip(EVENT_SKIP_TRIGGER, block.size);
 	} else if (filter.samples && !filter_samples(&st->filter, size)) {

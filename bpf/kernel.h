@@ -67,6 +67,8 @@ struct thread_struct {
 struct task_struct {
 	struct mm_struct *mm;
 	int pid, tgid;
+	int on_cpu; /* it runs just now */
+	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;
@@ -77,6 +79,17 @@ struct task_struct {
 struct vm_area_struct {
 	unsigned long vm_start, vm_end, vm_flags;
 	struct file *vm_file;
+};
+
+/* What an iterator's program is called with; task: NULL at the end. */
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+/* The context of such a program, of tasks. */
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 #pragma clang attribute pop

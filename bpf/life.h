@@ -7,6 +7,7 @@
 #define MLEAK_BPF_LIFE_H
 
 #include "bpf/calls.h"
+#include "bpf/pidns.h"
 #include "bpf/send.h"
 #include "bpf/state.h"
 
@@ -14,24 +15,10 @@
  * threads are on their way out */
 #define SIGNAL_GROUP_ENDS 0xcu
 
-#define MAX_PIDNS_LEVEL 32 /* include/linux/pid_namespace.h: MAX_PID_NS_LEVEL */
-
 /* The number of the process @task in the recorder's namespace; 0: it has none there. */
 static __always_inline __u32 tgid_of(struct task_struct *task)
 {
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	__u32 level = BPF_CORE_READ(pid, level);
-
-	if (!pidns_ino)
-		return BPF_CORE_READ(task, tgid);
-	for (__u32 i = 0; i < MAX_PIDNS_LEVEL && i <= level; i++) {
-		struct upid *at = (void *)((char *)__builtin_preserve_access_index(&pid->numbers) +
-					   i * bpf_core_type_size(struct upid));
-
-		if (BPF_CORE_READ(at, ns, ns.inum) == (__u32)pidns_ino)
-			return BPF_CORE_READ(at, nr);
-	}
-	return 0;
+	return pidns_ino ? number_of(task) : BPF_CORE_READ(task, tgid);
 }
 
 /* Arguments: the task, its thread id before (another when it was not the main thread), the program.

@@ -14,12 +14,12 @@
 
 #include "bpf/event.h"
 #include "bpf/kernel.h"
+#include "bpf/pidns.h"
 
 #define PAGE_SIZE 4096u
 
 /* Set by the recorder before the programs are loaded. */
-const volatile __u64 pidns_dev; /* the recorder's pid namespace, to report its numbers; */
-const volatile __u64 pidns_ino; /* 0: the initial one */
+const volatile __u64 pidns_dev; /* of the namespace pidns_ino, to report its numbers */
 const volatile __u32 stack_limit = 65536;
 const volatile __u32 use_slots; /* a thread's exit and forks are never missed */
 const volatile __u32 follow;	/* record the children of recorded processes too */

@@ -83,6 +83,8 @@ static bool is_dropped(const struct mlk_copy *copy, unsigned int type)
 	case MLK_CHUNK_STACKS:
 	case MLK_CHUNK_POINTERS: /* of use with the blocks' addresses alone */
 	case MLK_CHUNK_PASS:
+	case MLK_CHUNK_HEAP:
+	case MLK_CHUNK_SMAPS:
 		return copy->drops != MLK_COPY_ALL;
 	case MLK_CHUNK_MODULE:
 		return copy->drops == MLK_COPY_DROP_MODULES;

@@ -40,12 +40,12 @@ struct mlk_range {
 /* Where a thread's registers were taken. */
 enum mlk_reach_how {
 	MLK_REACH_UNKNOWN = 0, /* not at all */
-	MLK_REACH_WAITING = 1, /* it waited in a system call: sp and pc alone */
+	MLK_REACH_WAITING = 1, /* it did not run, and has not moved as far as was seen */
 	MLK_REACH_STOPPED = 2, /* it was stopped */
-	MLK_REACH_SAMPLED = 3, /* it ran */
+	MLK_REACH_SAMPLED = 3, /* it ran: the registers are those of a moment of the pass */
 };
 
-/* A thread during a pass. */
+/* A thread during a pass; one that ran may be there several times. */
 struct mlk_reach_thread {
 	uint32_t tid;
 	uint8_t how;	/* enum mlk_reach_how */

@@ -9,6 +9,7 @@
 #include "format/record/beside.h"
 #include "format/record/marks.h"
 #include "format/record/records.h"
+#include "format/record/regions.h"
 
 /* Chunks of these are wanted by the reader itself, whatever is requested. */
 #define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END | MLK_RECORD_INDEX)
@@ -32,7 +33,10 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_ACCOUNTS] = MLK_RECORD_ACCOUNT,
 		[MLK_CHUNK_POINTERS] = MLK_RECORD_POINTERS,
 		[MLK_CHUNK_PASS] = MLK_RECORD_PASS,
+		[MLK_CHUNK_HEAP] = MLK_RECORD_HEAP,
+		[MLK_CHUNK_SMAPS] = MLK_RECORD_SMAPS,
 		[MLK_CHUNK_MARKS] = MLK_RECORD_MARK,
+		[MLK_CHUNK_REGIONS] = MLK_RECORD_REGIONS,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -222,7 +226,7 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 			return start_summary(r, rec);
 		if (h->type == MLK_CHUNK_THREADS || h->type == MLK_CHUNK_ORIGINS ||
 		    h->type == MLK_CHUNK_MEMORY || h->type == MLK_CHUNK_ACCOUNTS ||
-		    h->type == MLK_CHUNK_MARKS)
+		    h->type == MLK_CHUNK_MARKS || h->type == MLK_CHUNK_SMAPS)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
 		else if (h->type == MLK_CHUNK_INDEX)
 			start_index(r);
@@ -292,6 +296,14 @@ static int decode_unwound(struct mlk_reader *r, struct mlk_unwound *unwound)
 	return err;
 }
 
+static int decode_smaps(struct mlk_reader *r, struct mlk_smaps *smaps)
+{
+	int err = mlk_decode_smaps(&r->dec, &r->text, &r->smaps, smaps);
+
+	smaps->time_ns = r->chunks.header.last_ns;
+	return err;
+}
+
 /* Decode the next record of the current chunk, which is no event. */
 static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 {
@@ -314,10 +326,16 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return mlk_decode_account(&r->dec, &rec->account);
 	case MLK_CHUNK_MARKS:
 		return mlk_decode_mark(&r->dec, &r->text, &r->mark_ns, &rec->mark);
+	case MLK_CHUNK_REGIONS:
+		return mlk_regions_decode(&r->dec, &r->text, &r->mappings, &rec->regions);
 	case MLK_CHUNK_POINTERS:
 		return mlk_pointers_decode(&r->dec, &r->reach, &rec->pointers);
 	case MLK_CHUNK_PASS:
 		return mlk_pass_decode(&r->dec, &r->text, &r->reach, &rec->pass);
+	case MLK_CHUNK_HEAP:
+		return mlk_heap_decode(&r->dec, &r->text, &r->heap, &rec->heap);
+	case MLK_CHUNK_SMAPS:
+		return decode_smaps(r, &rec->smaps);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

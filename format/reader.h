@@ -4,7 +4,10 @@
 
 #include <stdbool.h>
 
+#include "format/heap.h"
 #include "format/reach.h"
+#include "format/regions.h"
+#include "format/smaps.h"
 #include "format/trace.h"
 
 struct mlk_reader; /* opaque: one per trace, one thread at a time */
@@ -36,10 +39,13 @@ enum mlk_record_type {
 	MLK_RECORD_ORIGIN = 1 << 15,   /* not among MLK_RECORD_ALL */
 	MLK_RECORD_MEMORY = 1 << 16,   /* not among MLK_RECORD_ALL */
 	MLK_RECORD_ACCOUNT = 1 << 17,  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_REGIONS = 1 << 18,  /* not among MLK_RECORD_ALL */
 	MLK_RECORD_MARK = 1 << 19,     /* not among MLK_RECORD_ALL */
 	MLK_RECORD_POINTERS = 1 << 20, /* not among MLK_RECORD_ALL */
 	MLK_RECORD_PASS = 1 << 21,     /* not among MLK_RECORD_ALL */
-	MLK_RECORD_DUMP = ((1 << 18) - 1) | MLK_RECORD_MARK | MLK_RECORD_POINTERS | MLK_RECORD_PASS,
+	MLK_RECORD_SMAPS = 1 << 22,    /* not among MLK_RECORD_ALL */
+	MLK_RECORD_HEAP = 1 << 23,     /* not among MLK_RECORD_ALL */
+	MLK_RECORD_DUMP = (1 << 24) - 1,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -101,8 +107,11 @@ struct mlk_record {
 		struct mlk_memory memory;
 		struct mlk_account account;
 		struct mlk_mark mark;
+		struct mlk_regions regions;
 		struct mlk_pointers pointers;
 		struct mlk_pass pass;
+		struct mlk_heap heap;
+		struct mlk_smaps smaps;
 		struct mlk_losses losses;
 		struct mlk_ending end;
 		struct mlk_chunk chunk;

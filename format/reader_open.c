@@ -180,6 +180,8 @@ void mlk_reader_free(struct mlk_reader *r)
 	mlk_arena_release(&r->text);
 	free(r->mappings);
 	mlk_reach_room_release(&r->reach);
+	mlk_heap_room_release(&r->heap);
+	mlk_smaps_room_release(&r->smaps);
 	mlk_unwound_release(&r->unwound);
 	mlk_sum_release(&r->summary);
 	free(r->list.all);

@@ -7,8 +7,10 @@
 #include "format/event/events.h"
 #include "format/reader.h"
 #include "format/record/arena.h"
+#include "format/record/heap.h"
 #include "format/record/memory.h"
 #include "format/record/reach.h"
+#include "format/record/smaps.h"
 #include "format/record/summary.h"
 #include "format/record/unwound.h"
 
@@ -45,6 +47,8 @@ struct mlk_reader {
 	struct mlk_memory_state memory; /* of a MEMORY chunk: of its samples returned */
 	uint64_t mark_ns;		/* of a MARKS chunk: the last one returned */
 	struct mlk_reach_room reach;
+	struct mlk_heap_room heap;
+	struct mlk_smaps_room smaps;
 	struct mlk_entry entry; /* of an INDEX chunk, returned last */
 	struct mlk_entries list;
 	bool index_lied;

@@ -1,33 +1,16 @@
 /* writer.c - records to the payloads of chunks */
-#include "format/writer.h"
+#include "format/writer_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "format/chunk/chunk_out.h"
-#include "format/event/events.h"
-#include "format/record/beside.h"
 #include "format/record/marks.h"
 #include "format/record/memory.h"
-#include "format/record/reach.h"
 #include "format/record/records.h"
 
 #define MOST_ACCOUNTS 16384 /* in a chunk: a megabyte */
-
-struct mlk_writer {
-	struct mlk_chunk_out *out;
-	uint32_t salt;
-	int err; /* final: out of memory in the middle of a chunk */
-	struct mlk_losses losses, losses_written;
-	uint64_t losses_ns; /* up to when those written were counted */
-	/* the EVENTS chunk being filled */
-	struct mlk_encoder events;
-	uint32_t nr_events;
-	uint64_t first_ns, last_ns;
-	struct mlk_beside stacks, overruns; /* the chunks of these being filled */
-};
 
 static void count_losses(const struct mlk_losses *l, struct mlk_chunk *h)
 {
@@ -38,22 +21,20 @@ static void count_losses(const struct mlk_losses *l, struct mlk_chunk *h)
 	h->lost_others -= h->lost_allocs + h->lost_frees;
 }
 
-/* Queue @raw as one chunk; @h comes with type, times and number of records. */
-static int put_chunk(struct mlk_writer *w, struct mlk_chunk *h, struct mlk_enc *raw)
+int mlk_writer_put(struct mlk_writer *w, struct mlk_chunk *h, struct mlk_enc *raw)
 {
 	h->salt = w->salt;
 	count_losses(&w->losses, h);
 	return mlk_chunk_out_put(w->out, h, raw, false);
 }
 
-/* A chunk of one record at one moment. */
-static int write_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t time_ns,
-			struct mlk_enc *raw)
+int mlk_writer_put_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t time_ns,
+			  struct mlk_enc *raw)
 {
 	struct mlk_chunk h = {
 		.type = type, .first_ns = time_ns, .last_ns = time_ns, .nr_records = 1};
 
-	return put_chunk(w, &h, raw);
+	return mlk_writer_put(w, &h, raw);
 }
 
 static int write_header(int fd, uint32_t salt, const struct mlk_meta *m)
@@ -95,7 +76,7 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 		err = mlk_chunk_out_new(&w->out, fd, MLK_FILE_HEADER, zstd_level);
 	if (!err) {
 		mlk_meta_encode(&payload, meta);
-		err = write_single(w, MLK_CHUNK_META, meta->start_ns, &payload);
+		err = mlk_writer_put_single(w, MLK_CHUNK_META, meta->start_ns, &payload);
 	}
 	if (!err)
 		err = mlk_chunk_out_error(w->out, true);
@@ -138,7 +119,7 @@ static int flush_losses(struct mlk_writer *w)
 	encode_counts(&e, l->skipped_bytes, MLK_SKIP_NR);
 	w->losses_written = *l;
 	w->losses_ns = h.last_ns;
-	return put_chunk(w, &h, &e);
+	return mlk_writer_put(w, &h, &e);
 }
 
 static int flush_events(struct mlk_writer *w)
@@ -156,7 +137,7 @@ static int flush_events(struct mlk_writer *w)
 		return w->err ? w->err : mlk_chunk_out_error(w->out, false);
 	mlk_encoder_finish(&w->events, &payload);
 	w->nr_events = 0;
-	err = put_chunk(w, &h, &payload);
+	err = mlk_writer_put(w, &h, &payload);
 	return err ? err : flush_losses(w);
 }
 
@@ -165,7 +146,7 @@ static int flush_beside(struct mlk_writer *w, struct mlk_beside *b)
 	struct mlk_chunk h;
 	struct mlk_enc payload = {0};
 
-	return mlk_beside_take(b, &h, &payload) ? put_chunk(w, &h, &payload) : 0;
+	return mlk_beside_take(b, &h, &payload) ? mlk_writer_put(w, &h, &payload) : 0;
 }
 
 static int add_beside(struct mlk_writer *w, struct mlk_beside *b, const struct mlk_event *event,
@@ -239,7 +220,7 @@ int mlk_writer_maps(struct mlk_writer *w, const struct mlk_maps *maps)
 		mlk_enc_str(&e, m->path);
 		before = m->end;
 	}
-	return write_single(w, MLK_CHUNK_MAPS, maps->time_ns, &e);
+	return mlk_writer_put_single(w, MLK_CHUNK_MAPS, maps->time_ns, &e);
 }
 
 int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, size_t nr)
@@ -252,7 +233,7 @@ int mlk_writer_threads(struct mlk_writer *w, const struct mlk_thread *threads, s
 		mlk_enc_uvar(&e, threads[i].tid);
 		mlk_enc_str(&e, threads[i].name);
 	}
-	return write_single(w, MLK_CHUNK_THREADS, 0, &e);
+	return mlk_writer_put_single(w, MLK_CHUNK_THREADS, 0, &e);
 }
 
 int mlk_writer_origins(struct mlk_writer *w, const struct mlk_origin *origins, size_t nr)
@@ -271,7 +252,7 @@ int mlk_writer_origins(struct mlk_writer *w, const struct mlk_origin *origins, s
 		mlk_enc_str(&e, o->flags);
 		mlk_enc_uvar(&e, o->order);
 	}
-	return write_single(w, MLK_CHUNK_ORIGINS, 0, &e);
+	return mlk_writer_put_single(w, MLK_CHUNK_ORIGINS, 0, &e);
 }
 
 int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, size_t nr)
@@ -288,7 +269,7 @@ int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, si
 	mlk_enc_uvar(&e, nr);
 	for (size_t i = 0; i < nr; i++)
 		mlk_memory_encode(&e, &before, &samples[i]);
-	return put_chunk(w, &h, &e);
+	return mlk_writer_put(w, &h, &e);
 }
 
 int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts, size_t nr)
@@ -302,7 +283,7 @@ int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts
 		mlk_enc_uvar(&e, part);
 		for (size_t i = 0; i < part; i++)
 			mlk_account_encode(&e, &accounts[from + i]);
-		err = write_single(w, MLK_CHUNK_ACCOUNTS, accounts[0].time_ns, &e);
+		err = mlk_writer_put_single(w, MLK_CHUNK_ACCOUNTS, accounts[0].time_ns, &e);
 	}
 	return err;
 }
@@ -322,33 +303,9 @@ int mlk_writer_marks(struct mlk_writer *w, const struct mlk_mark *marks, size_t 
 	for (size_t i = 0; i < nr && !err; i++)
 		err = mlk_mark_encode(&e, &before_ns, &marks[i]);
 	if (!err)
-		return put_chunk(w, &h, &e);
+		return mlk_writer_put(w, &h, &e);
 	mlk_enc_release(&e);
 	return err;
-}
-
-int mlk_writer_pointers(struct mlk_writer *w, const struct mlk_pointers *pointers, uint64_t time_ns)
-{
-	struct mlk_enc e = {0};
-	int err = mlk_pointers_encode(&e, pointers);
-
-	if (err)
-		return err;
-	return write_single(w, MLK_CHUNK_POINTERS, time_ns, &e);
-}
-
-int mlk_writer_pass(struct mlk_writer *w, const struct mlk_pass *pass)
-{
-	struct mlk_chunk h = {.type = MLK_CHUNK_PASS,
-			      .first_ns = pass->begin_ns,
-			      .last_ns = pass->end_ns,
-			      .nr_records = 1};
-	struct mlk_enc e = {0};
-	int err = mlk_pass_encode(&e, pass);
-
-	if (err)
-		return err;
-	return put_chunk(w, &h, &e);
 }
 
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,
@@ -363,7 +320,7 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
 		int err = mlk_module_piece(&e, &module, &done);
 
 		if (!err)
-			err = write_single(w, MLK_CHUNK_MODULE, 0, &e);
+			err = mlk_writer_put_single(w, MLK_CHUNK_MODULE, 0, &e);
 		if (err)
 			return err;
 	} while (done < image_len);

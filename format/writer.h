@@ -2,7 +2,10 @@
 #ifndef MLK_WRITER_H
 #define MLK_WRITER_H
 
+#include "format/heap.h"
 #include "format/reach.h"
+#include "format/regions.h"
+#include "format/smaps.h"
 #include "format/trace.h"
 
 struct mlk_writer; /* opaque: one per trace, one thread at a time */
@@ -40,6 +43,13 @@ int mlk_writer_marks(struct mlk_writer *w, const struct mlk_mark *marks, size_t 
 int mlk_writer_pointers(struct mlk_writer *w, const struct mlk_pointers *pointers,
 			uint64_t time_ns);
 int mlk_writer_pass(struct mlk_writer *w, const struct mlk_pass *pass);
+/* A walk of an allocator, behind the last pass of its snapshot: @heap with any number of blocks,
+ * and without flags.  -EINVAL: they are not in order. */
+int mlk_writer_heap(struct mlk_writer *w, const struct mlk_heap *heap);
+/* Where resident memory is: all mappings of a process, ascending, of one time. */
+int mlk_writer_smaps(struct mlk_writer *w, const struct mlk_smaps *all, size_t nr);
+/* All that a process has mapped.  What does not fit into a chunk is counted there as left out. */
+int mlk_writer_regions(struct mlk_writer *w, const struct mlk_regions *regions);
 /* @image (@image_len bytes) is the whole image; it is cut into pieces here.  An empty one says that
  * the file could not be read.  @id must not be empty. */
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

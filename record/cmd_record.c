@@ -17,12 +17,13 @@
 #include "record/base/rlimits.h"
 #include "record/choose.h"
 #include "record/event_loop.h"
-#include "record/helper_serve.h"
+#include "record/helper/helper_serve.h"
 #include "record/options.h"
 #include "record/preload/backend.h"
 #include "record/privilege/helper.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/launch.h"
+#include "record/ptrace/seize.h"
 #include "record/ptrace/tracer.h"
 #include "record/session/session.h"
 #include "record/signals.h"
@@ -30,6 +31,8 @@
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
+
+#define USUAL_PASSES 3 /* of --reach */
 
 static int dry_run(const struct session *s, const struct record_opts *o)
 {
@@ -72,7 +75,8 @@ static void give_up_privileges(struct session *s, struct command *c, int folder)
 	int programs[PROBES_MAX_PROGRAMS];
 	const struct privileges_later later = {.preload = s->preload != NULL,
 					       .perf = s->probes != NULL,
-					       .started = s->command != 0};
+					       .started = s->command != 0,
+					       .stops = s->reach.stop};
 	struct helper_opts opts = {.follow = s->follow,
 				   .programs = programs,
 				   .caps = privileges_needed(&later),
@@ -206,7 +210,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	enum mlk_end reason;
 	int status;
 
-	s->reach.passes = o->reach ? (unsigned int)o->passes : 0;
+	s->reach.stop = o->reach_stop;
+	s->reach.passes = !o->reach ? 0 : o->passes ? (unsigned int)o->passes : USUAL_PASSES;
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
@@ -224,6 +229,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 		return s->refusal.err ? REFUSED : EXIT_RECORD_FAILED;
 	}
 	listen_for_requests(&control);
+	session_reach_open(s);
 	session_sample_all(s); /* of a command before anything of it runs */
 	s->backend->go(s);     /* all is ready */
 	c->released = true;
@@ -284,12 +290,12 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 		.block_ns = o->block_ns,
 		.guard = o->guard,
 		.follow = o->follow};
-
+	const unsigned int held = (o->follow ? SEIZE_CHILDREN : 0) | (o->reach ? SEIZE_EXIT : 0);
 	struct launch l;
 	int status;
 
-	if (o->backend != BACKEND_PRELOAD && o->follow)
-		return tracer_start(&s->tracer, o->argv, pid, ended);
+	if (o->backend != BACKEND_PRELOAD && held)
+		return tracer_start(&s->tracer, o->argv, held, pid, ended);
 	if (o->backend != BACKEND_PRELOAD) {
 		status = launch_fork(&l, o->argv);
 		return status ? status : launch_start(&l, o->argv, pid, ended);

@@ -91,6 +91,7 @@ static void put_choices(const struct session *s, uint64_t threads, struct text *
 {
 	static const char *const kinds[TRIGGER_NR] = {"thread", "process", "site"};
 	struct choice_counts c;
+	char name[CHOICE_NAME];
 
 	session_count_choices(s, &c);
 	if (!c.can_choose) {
@@ -104,6 +105,13 @@ static void put_choices(const struct session *s, uint64_t threads, struct text *
 	if (c.processes || c.sites)
 		put(t, "%-12s %" PRIu64 " processes, %" PRIu64 " sites\n", "chosen", c.processes,
 		    c.sites);
+	for (size_t i = 0; i < c.nr_listed; i++) {
+		session_site_name(s, &c.listed[i], name);
+		put(t, "%-12s %s of process %d is %s\n", "site", name, (int)c.listed[i].pid,
+		    c.listed[i].recorded ? "recorded" : "counted");
+	}
+	if (c.sites > c.nr_listed)
+		put(t, "%-12s and %" PRIu64 " more\n", "site", c.sites - c.nr_listed);
 	for (int i = 0; i < TRIGGER_NR; i++)
 		if (c.trigger[i] != TRIGGER_NEVER)
 			put(t, "%-12s %s:%" PRIu64 "\n", "trigger", kinds[i], c.trigger[i]);
@@ -140,6 +148,9 @@ static void put_status(const struct ctl_answer *a, struct text *t)
 	put_losses(s, t);
 	put_choices(s, threads, t);
 	put(t, "%-12s %" PRIu64 "\n", "marks", s->marks);
+	if (s->reach.passes)
+		put(t, "%-12s %" PRIu64 "%s\n", "memory read", s->reach.taken,
+		    s->reach.now ? ", and just now" : "");
 }
 
 static void put_pids(const struct session *s, struct text *t)
@@ -164,7 +175,7 @@ static void put_pids(const struct session *s, struct text *t)
 /* Is what is chosen recorded at all? */
 static bool can_choose(const struct session *s, const struct choice *c, char *why)
 {
-	bool process = c->of == CHOICE_PROCESS || c->of == CHOICE_SITE;
+	bool process = c->of == CHOICE_PROCESS || c->of == CHOICE_SITE || c->of == CHOICE_PASSAGE;
 
 	if (c->of == CHOICE_THREAD && !is_recorded(s, process_of(c->tid)))
 		snprintf(why, CHOICE_WHY,
@@ -197,6 +208,19 @@ static void answer_switch(const struct ctl_answer *a, struct text *t)
 	put(t, "ok '%s' ends, and the next trace begins", a->switcher->out->path);
 }
 
+static void answer_reach(struct session *s, struct text *t)
+{
+	if (!s->reach.passes)
+		put(t, "no the memory is not read in this recording: record with --reach");
+	else if (s->reach.now)
+		put(t, "no the memory is read just now: ask again when 'mleak ctl' shows that it "
+		       "was");
+	else if (session_reach_begin(s))
+		put(t, "ok ");
+	else
+		put(t, "no there is no process whose memory can be read");
+}
+
 void ctl_answer(void *ctx, const char *line, size_t len, char *answer)
 {
 	const struct ctl_answer *a = ctx;
@@ -226,6 +250,9 @@ void ctl_answer(void *ctx, const char *line, size_t len, char *answer)
 		break;
 	case CONTROL_SWITCH:
 		answer_switch(a, &t);
+		break;
+	case CONTROL_REACH:
+		answer_reach(a->session, &t);
 	}
 }
 

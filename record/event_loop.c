@@ -108,6 +108,11 @@ static void take_held(struct loop *l)
 	while (tracer_next(s->tracer, &event)) {
 		bool to_start = false;
 
+		if (event.what == TRACER_EXIT) {
+			session_reach_at_exit(s, event.pid);
+			l->reaches = true; /* or there is nothing to do at the next step */
+			continue;
+		}
 		if (event.what == TRACER_CHILD)
 			children_held(s, event.pid);
 		else if (event.what == TRACER_START)
@@ -178,7 +183,7 @@ static void wait_and_take(struct loop *l, bool drained)
 /* Take the pointers in memory, when they are due.  Returns whether that is under way. */
 static bool reach(struct loop *l, uint64_t now_ns)
 {
-	if (l->reaches)
+	if (l->reaches || l->session->reach.now)
 		l->reaches = session_reach_step(l->session);
 	if (!l->reaches && l->next_reach_ns && now_ns >= l->next_reach_ns) {
 		l->reaches = session_reach_begin(l->session);
@@ -221,12 +226,16 @@ static void reach_last(struct loop *l)
 	struct session *s = l->session;
 	enum mlk_end reason = l->reason;
 	bool drained = true;
+	int status;
 
-	if (l->opts->reach && reason == MLK_END_EXITED && !s->reach.snapshot)
+	if (l->opts->reach && reason == MLK_END_EXITED && !s->reach.taken)
 		log_warn("the memory was not read: the process ended by itself; give --duration, "
 			 "or end the recording before");
 	if (!l->opts->reach || (reason != MLK_END_SIGNAL && reason != MLK_END_DURATION))
 		return;
+	/* what is stopped for the last time need not be held at its end */
+	if (s->reach.stop && s->tracer)
+		tracer_stop(s->tracer, &status);
 	l->reason = 0;
 	l->end_ns = l->next_reach_ns = 0;
 	if (!l->reaches)

@@ -89,7 +89,7 @@ static int check_kernel(const struct record_opts *o)
 			  "choose processes",
 			  o->nr_pids ? "-p" : "the command");
 	else if (o->follow || o->guard || o->on_full || o->backend != BACKEND_AUTO || o->dry_run ||
-		 o->redact || o->raw_stack || o->ring_size || o->force ||
+		 o->redact || o->raw_stack || o->reach || o->passes || o->ring_size || o->force ||
 		 o->embed != EMBED_SYMBOLS || record_options_for_probes(o) || o->filters.delay_ns ||
 		 o->filters.sample_bytes)
 		log_error("--kernel goes with --duration, -z, -Z, -s N, --output, --quiet, "
@@ -131,6 +131,10 @@ int record_options_check(const struct record_opts *o)
 	}
 	if (o->kernel || o->kernel_option)
 		return check_kernel(o);
+	if (o->passes && !o->reach) {
+		log_error("--passes says how often --reach reads the memory: give --reach, too");
+		return -EINVAL;
+	}
 	if (o->redact && o->raw_stack) {
 		log_error("--redact keeps the least of a stack and --raw-stack all of it: give one "
 			  "of them");

@@ -9,13 +9,10 @@
 #include "cmdline/values.h"
 #include "format/trace.h"
 #include "record/kernel_options.h"
-
-#define MOST_TRACE (1ull << 50) /* bytes */
+#include "record/option_values.h"
 
 /* How long a full ring holds a thread up that the recorder does not empty, if no time is given. */
 #define USUAL_BLOCK_NS 60000000000ull
-
-#define MOST_NS 1000000000000000000ull /* 11574 days: to be added to a time without overflow */
 
 /* Options hold the index of a word as what their enum has there. */
 _Static_assert(PROBE_LINK_AUTO == 0 && PROBE_LINK_MULTI == 1 && PROBE_LINK_PERF == 2 &&
@@ -151,8 +148,9 @@ static const struct option_info table[] = {
 	 .help = "with --switch-output: keep only the N newest traces"},
 	{.key = OPT_REACH,
 	 .name = "reach",
-	 .arg = "[=TIME]",
-	 .help = "at the end, or each TIME, record the pointers in memory: they tell what is lost"},
+	 .arg = "[=TIME|stop]",
+	 .help = "at the end, and each TIME, record the pointers in memory: they tell what is "
+		 "lost; stop: the process stands still meanwhile"},
 	{.key = OPT_PASSES,
 	 .name = "passes",
 	 .arg = "N",
@@ -257,13 +255,6 @@ void record_options_help(void)
 	     "itself fails.");
 }
 
-static int read_duration(const struct option_info *option, const char *text, uint64_t *ns)
-{
-	int err = option_time(option, text, 1, ns);
-
-	return !err && *ns > MOST_NS ? option_refuse(option, "at most 11574 days", text) : err;
-}
-
 static int read_stack_size(const struct option_info *option, const char *text, uint32_t *bytes)
 {
 	uint64_t value = 0;
@@ -292,25 +283,6 @@ static int read_level(const struct option_info *option, const char *text, int *l
 	return err;
 }
 
-/* A size has a unit, K or larger, and a time one of ms, s, m, h and d: 10M is a size. */
-static int read_switch(const struct option_info *option, const char *text, struct switch_opts *o)
-{
-	static const char wanted[] = "a size from 1M as 100M, a time from 1s as 10m, or signal";
-	size_t len = strlen(text);
-
-	*o = (struct switch_opts){.on = true, .keep = o->keep};
-	if (!strcmp(text, "signal"))
-		return 0;
-	if (!len || !strchr("smhdKMGTBkgtb", text[len - 1]))
-		return option_refuse(option, wanted, text);
-	if (strchr("smhd", text[len - 1])) {
-		if (value_time(text, &o->time_ns) || o->time_ns < 1000000000u)
-			return option_refuse(option, wanted, text);
-		return read_duration(option, text, &o->time_ns);
-	}
-	return option_bytes(option, text, 1 << 20, MOST_TRACE, wanted, &o->bytes);
-}
-
 /* The index of one of few words. */
 static int read_choice(const struct option_info *option, const char *text, int *choice)
 {
@@ -328,7 +300,7 @@ static int read_on_full(const struct option_info *option, const char *text, uint
 	if (!strcmp(text, "block"))
 		return 0;
 	if (!strncmp(text, "block=", 6))
-		return read_duration(option, text + 6, block_ns);
+		return option_duration(option, text + 6, block_ns);
 	return option_refuse(option, "drop, block or block=TIME", text);
 }
 
@@ -385,7 +357,7 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		o->output.name = text;
 		return 0;
 	case 'd':
-		return read_duration(option, text, &o->duration_ns);
+		return option_duration(option, text, &o->duration_ns);
 	case OPT_STACK_SIZE:
 		return read_stack_size(option, text, &o->stack_limit);
 	case OPT_RING_SIZE:
@@ -399,13 +371,12 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 	case OPT_COMPRESS:
 		return read_level(option, text, &o->zstd_level);
 	case OPT_MAX_SIZE:
-		return option_bytes(option, text, 1 << 20, MOST_TRACE,
+		return option_bytes(option, text, 1 << 20, OPTION_MOST_TRACE,
 				    "the bytes of a trace, 1M or more", &o->max_size);
 	case OPT_SWITCH:
-		return read_switch(option, text, &o->several);
+		return option_switch(option, text, &o->several);
 	case OPT_REACH:
-		o->reach = true;
-		return text ? read_duration(option, text, &o->reach_ns) : 0;
+		return option_reach(option, text, o);
 	case OPT_PASSES:
 		return option_number(option, text, 1, 99, NULL, &o->passes);
 	case OPT_KEEP:
@@ -436,7 +407,6 @@ int record_options_parse(struct record_opts *o, int argc, char **argv)
 				  .stack_mode = MLK_STACK_FILTERED,
 				  .embed = EMBED_SYMBOLS,
 				  .zstd_level = 1,
-				  .passes = 3,
 				  .block_ns = USUAL_BLOCK_NS,
 				  .of_kernel = {.probes = {.max_blocks = KERNEL_USUAL_BLOCKS}}};
 	/* What follows the command's name is the command's own. */

@@ -12,6 +12,7 @@
 #include "report/base/text.h"
 #include "report/context/sampling_text.h"
 #include "report/events_command.h"
+#include "report/info_heap.h"
 #include "report/info_kernel.h"
 #include "report/trace/lifetimes.h"
 #include "report/trace/memory_samples.h"
@@ -205,7 +206,19 @@ struct content {
 	struct memory_samples memory;
 	struct trace_marks marks;
 	struct info_kernel kernel;
+	uint64_t regions, most_regions, regions_left; /* snapshots of all mappings; of one */
 };
+
+static void note_regions(struct content *content, const struct mlk_regions *regions)
+{
+	uint64_t nr = regions->nr + regions->left_out;
+
+	content->regions++;
+	if (nr > content->most_regions)
+		content->most_regions = nr;
+	if (regions->left_out > content->regions_left)
+		content->regions_left = regions->left_out;
+}
 
 static int note_content(void *arg, const struct mlk_record *record)
 {
@@ -223,6 +236,8 @@ static int note_content(void *arg, const struct mlk_record *record)
 	}
 	if (record->type == MLK_RECORD_MEMORY)
 		return memory_samples_note(&content->memory, &record->memory);
+	if (record->type == MLK_RECORD_REGIONS)
+		note_regions(content, &record->regions);
 	if (record->type == MLK_RECORD_MARK)
 		return trace_marks_note(&content->marks, &record->mark);
 	return lifetimes_note(content->processes, record);
@@ -316,6 +331,19 @@ static void put_memory(const struct memory_samples *memory)
 		put_number("memory left", memory->left_out);
 }
 
+static void put_regions(const struct content *content)
+{
+	char snapshots[TEXT_NUMBER_MAX], most[TEXT_NUMBER_MAX], left[TEXT_NUMBER_MAX];
+
+	if (!content->regions)
+		return;
+	printf("%-12s %s snapshots, of at most %s mappings", "mappings",
+	       text_number(snapshots, content->regions), text_number(most, content->most_regions));
+	if (content->regions_left)
+		printf(", %s left out", text_number(left, content->regions_left));
+	putchar('\n');
+}
+
 /* In their order: their numbers are those of mark:N. */
 static void put_marks(const struct trace_marks *marks, uint64_t start_ns)
 {
@@ -345,14 +373,22 @@ static int note_all(struct mlk_reader *trace, struct content *content)
 				    MLK_RECORD_MEMORY | MLK_RECORD_MARK,
 			    note_kernel, content);
 	return each(trace,
-		    MLK_RECORD_HEAD | MLK_RECORD_THREAD | MLK_RECORD_MEMORY | MLK_RECORD_MARK,
+		    MLK_RECORD_HEAD | MLK_RECORD_THREAD | MLK_RECORD_MEMORY | MLK_RECORD_MARK |
+			    MLK_RECORD_REGIONS,
 		    note_content, content);
+}
+
+static int put_heap(void *arg, const struct mlk_record *record)
+{
+	info_heap_put(arg, record);
+	return 0;
 }
 
 static int info(struct mlk_reader *trace, bool follow)
 {
 	struct mlk_meta meta = *mlk_reader_meta(trace);
 	struct content content = {0};
+	struct info_heap heap = {{0}, {0}};
 	int err = note_all(trace, &content);
 
 	(void)follow;
@@ -372,10 +408,13 @@ static int info(struct mlk_reader *trace, bool follow)
 		else
 			put_processes(&content, meta.start_ns);
 		put_memory(&content.memory);
+		put_regions(&content);
 		put_marks(&content.marks, meta.start_ns);
 	}
 	if (!err)
 		err = each(trace, MLK_RECORD_MODULE | MLK_RECORD_THREAD, put_record, &meta);
+	if (!err)
+		err = each(trace, MLK_RECORD_HEAP, put_heap, &heap);
 	info_kernel_release(&content.kernel);
 	memory_samples_release(&content.memory);
 	trace_marks_release(&content.marks);

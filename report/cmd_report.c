@@ -5,7 +5,7 @@
 
 #include "mleak.h"
 #include "report/diff/print_diff.h"
-#include "report/dump.h"
+#include "report/dump/dump.h"
 #include "report/gate.h"
 #include "report/moments.h"
 #include "report/report_run.h"
@@ -74,12 +74,25 @@ static int print_report(struct report_run *job)
 	return status == EXIT_OK ? gate_report(job, &export, unmatched) : status;
 }
 
-static int print_place_of(struct report_run *job)
+/* Is what is printed no report, but the answer to a question? */
+static bool is_answer(const struct report_opts *opts)
+{
+	return opts->find_addr || opts->resident;
+}
+
+static int collect(struct report_run *job, struct report_opts *opts)
+{
+	int status = opts->resident ? report_run_residences(job, &opts->choice) : EXIT_OK;
+
+	return status == EXIT_OK ? report_run_collect(job) : status;
+}
+
+static int print_answer(struct report_run *job)
 {
 	int status;
 
 	page(job->opts);
-	status = report_run_address(job);
+	status = job->opts->resident ? report_run_resident(job) : report_run_address(job);
 	if (status == EXIT_OK)
 		status = pager_finish();
 	return status == EXIT_OK ? gate_strict(job->opts) : status;
@@ -179,9 +192,9 @@ static int report(const struct report_opts *opts)
 		err = dump_trace(stdout, job.trace, opts->dump_stacks);
 		status = err ? report_run_explain_read(&job, err) : pager_finish();
 	} else if (status == EXIT_OK) {
-		status = report_run_collect(&job);
+		status = collect(&job, &found);
 		if (status == EXIT_OK)
-			status = opts->find_addr ? print_place_of(&job) : print_report(&job);
+			status = is_answer(opts) ? print_answer(&job) : print_report(&job);
 	}
 	report_run_release(&job);
 	return status;

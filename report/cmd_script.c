@@ -14,7 +14,7 @@
 struct script {
 	struct thread_names *names;
 	struct trace_marks marks;
-	size_t marked; /* printed of them */
+	size_t marked; /* of them, those before are printed */
 	uint64_t start_ns;
 };
 
@@ -23,8 +23,25 @@ static void print_marks(struct script *script, uint64_t time_ns)
 {
 	const struct trace_marks *marks = &script->marks;
 
-	while (script->marked < marks->nr && marks->all[script->marked].time_ns <= time_ns)
-		print_mark_line(stdout, &marks->all[script->marked++], script->start_ns);
+	for (; script->marked < marks->nr && marks->all[script->marked].time_ns <= time_ns;
+	     script->marked++) {
+		struct trace_mark *mark = &marks->all[script->marked];
+
+		if (!mark->printed)
+			print_mark_line(stdout, mark, script->start_ns);
+		mark->printed = true;
+	}
+}
+
+/* A mark of before may come behind others that are printed. */
+static int take_mark(struct script *script, const struct mlk_mark *mark)
+{
+	int err = trace_marks_note(&script->marks, mark);
+	size_t nr = script->marks.nr, late = TRACE_MARKS_LATE + 1;
+
+	if (script->marked > nr - (nr < late ? nr : late))
+		script->marked = nr - (nr < late ? nr : late);
+	return err;
 }
 
 static int take_record(struct script *script, const struct mlk_record *record)
@@ -34,7 +51,7 @@ static int take_record(struct script *script, const struct mlk_record *record)
 	if (record->type == MLK_RECORD_THREAD)
 		return thread_names_note(script->names, thread->tgid, thread->tid, thread->name);
 	if (record->type == MLK_RECORD_MARK)
-		return trace_marks_note(&script->marks, &record->mark);
+		return take_mark(script, &record->mark);
 	print_marks(script, record->event.time_ns);
 	print_event_line(stdout, &record->event, script->start_ns, script->names);
 	return 0;

@@ -74,6 +74,16 @@ static void doubt_losses(struct doubts *d, const struct report_run *job)
 		    lost[MLK_LOST_MODULE]);
 }
 
+/* What was only counted has no blocks that could be left. */
+static void doubt_counts(struct doubts *d, const struct report_run *job)
+{
+	uint64_t counted = replay_only_counted(job->leaks);
+
+	if (counted)
+		add(d, "nothing was recorded in full, %" PRIu64 " allocation%s only counted",
+		    counted, counted == 1 ? " was" : "s were");
+}
+
 /* A command is recorded to its end, and what leaks may well be what it started. */
 static void doubt_children(struct doubts *d, const struct report_run *job)
 {
@@ -93,6 +103,7 @@ static bool is_in_doubt(const struct report_run *job, char *text)
 
 	doubt_chunks(&d, job);
 	doubt_losses(&d, job);
+	doubt_counts(&d, job);
 	doubt_children(&d, job);
 	if (d.len)
 		snprintf(text, GATE_TEXT, "'%.200s' does not tell whether anything leaked: %s",
@@ -147,10 +158,14 @@ int gate_strict(const struct report_opts *opts)
 struct gate gate_leaks(const struct report_run *job, const struct report_data *export,
 		       bool unmatched)
 {
-	struct live_amount amount = report_data_selected(export);
+	bool lost = job->opts->fail_on_lost;
+	struct live_amount amount = lost ? report_data_lost(export) : report_data_selected(export);
 	struct gate gate = {.status = EXIT_LEAKS};
 
-	if (export->leaks->overruns->nr || is_certain(job, amount))
+	/* what is lost would not have been freed after the end, either */
+	if (lost && is_more(job->opts, certain_of(job, amount)))
+		return gate;
+	if (!lost && (export->leaks->overruns->nr || is_certain(job, amount)))
 		return gate;
 	if (chooses_nothing(unmatched, gate.text) || is_in_doubt(job, gate.text))
 		gate.status = EXIT_UNKNOWN;
@@ -173,7 +188,7 @@ static struct gate gate_growing(const struct report_run *job, const struct repor
 		snprintf(gate.text, sizeof(gate.text),
 			 "there is not enough memory to tell what grows; allow more by "
 			 "--max-memory");
-	} else if (growth_time_is_short(&job->leaks->chosen)) {
+	} else if (growth_time_is_short(&job->leaks->chosen) && !replay_only_counted(job->leaks)) {
 		log_warn("--fail-on growing is not told of less than a second: record for longer");
 	} else if (certain_of(job, amount).bytes) {
 		gate.status = EXIT_LEAKS;

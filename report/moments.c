@@ -4,28 +4,54 @@
 #include "mleak.h"
 #include "report/trace/trace_marks.h"
 
+#define MOST_TOLD 8 /* numbers of marks */
+
+/* @nr marks are called @name; *numbers has those of the first. */
+static int explain_several(const struct report_run *job, const char *name, const size_t *numbers,
+			   size_t nr)
+{
+	char text[MOST_TOLD * 24 + 32];
+	size_t len = 0, told = nr < MOST_TOLD ? nr : MOST_TOLD;
+
+	for (size_t i = 0; i < told; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%zu",
+					!i	     ? ""
+					: i + 1 < nr ? ", "
+						     : " and ",
+					numbers[i]);
+	if (told < nr)
+		snprintf(text + len, sizeof(text) - len, " and %zu more", nr - told);
+	log_error("'%s' has %zu marks '%s', the numbers %s: give one of these, as mark:%zu",
+		  job->shown, nr, name, text, numbers[0]);
+	return EXIT_USAGE;
+}
+
 /* Set *@ns, from the start of the recording, to the time of the mark called *@name, if there is a
  * name, which is not needed any more. */
 static int find_moment(const struct report_run *job, const struct trace_marks *marks,
 		       const char **name, uint64_t *ns)
 {
 	uint64_t start_ns = mlk_reader_meta(job->trace)->start_ns;
-	const struct trace_mark *mark;
+	size_t numbers[MOST_TOLD], nr;
+	uint64_t time_ns;
 
 	if (!*name)
 		return EXIT_OK;
-	mark = trace_marks_find(marks, *name);
-	if (!mark && marks->nr)
+	nr = trace_marks_find(marks, *name, numbers, MOST_TOLD);
+	if (nr > 1)
+		return explain_several(job, *name, numbers, nr);
+	if (!nr && marks->nr)
 		log_error("'%s' has no '%s': 'mleak info' lists its %zu marks, with their numbers "
 			  "from 1",
 			  job->shown, *name, marks->nr);
-	else if (!mark)
+	else if (!nr)
 		log_error("'%s' has no marks, and so no '%s': SIGUSR2 to the recorder and "
 			  "'mleak ctl --mark' make them",
 			  job->shown, *name);
-	if (!mark)
+	if (!nr)
 		return EXIT_USAGE;
-	*ns = mark->time_ns > start_ns ? mark->time_ns - start_ns : 0;
+	time_ns = marks->all[numbers[0] - 1].time_ns;
+	*ns = time_ns > start_ns ? time_ns - start_ns : 0;
 	*name = NULL;
 	return EXIT_OK;
 }

@@ -11,9 +11,10 @@
 #include "report/base/memory.h"
 #include "report/base/sizes.h"
 #include "report/base/text.h"
+#include "report/context/older_stacks.h"
 #include "report/context/print_overruns.h"
 #include "report/context/sampling_text.h"
-#include "report/filter/suppressions.h"
+#include "report/context/stack_verdicts.h"
 #include "report/kernel_file.h"
 #include "report/name/short_name.h"
 #include "report/output/print_address.h"
@@ -91,7 +92,8 @@ static bool tells_growth(const struct report_run *job)
 	const struct report_opts *opts = job->opts;
 	bool stacks = opts->format == FORMAT_TREE || opts->format == FORMAT_FLAT;
 
-	if (job->without_growth || opts->by || opts->growth || opts->timeline || opts->find_addr)
+	if (job->without_growth || opts->by || opts->growth || opts->timeline || opts->find_addr ||
+	    opts->resident || opts->why)
 		return false;
 	if (!opts->before)
 		return stacks || opts->format == FORMAT_HTML;
@@ -204,21 +206,24 @@ static int collect_report(struct report_run *job)
 			return report_run_explain_read(job, err);
 		opts.holders = job->holders;
 	}
-	verdict_choice_use(&job->verdict, &opts.choice);
+	verdict_choice_use(&job->verdict, &opts.choice, mlk_reader_meta(job->trace)->start_ns);
 	err = replay_collect(&job->leaks, job->trace, &opts);
 	progress_line_end(&meter);
+	if (!err)
+		err = older_stacks_add(job->leaks, &job->verdict);
 	if (!err && !job->opts->no_embedded)
 		err = embedded_suppressions_add(&job->suppressions, job->leaks);
 	if (!err && job->growth)
-		err = growth_finish(
-			job->growth, job->leaks->live, &job->leaks->chosen,
-			replay_older_in_sample(job->leaks, mlk_reader_meta(job->trace)));
+		err = growth_finish(job->growth, job->leaks->live, &job->leaks->chosen,
+				    replay_older_unsized(job->leaks, mlk_reader_meta(job->trace)));
 	if (!err && job->accounts)
 		err = thread_accounts_finish(job->accounts);
 	if (gives_up_growth(job, err))
 		return collect_report(job);
 	if (!err && job->times)
 		err = stack_times_finish(job->times, job->leaks->chosen.end_ns);
+	if (!err && job->verdict.verdicts && !job->opts->why)
+		err = stack_verdicts_new(&job->by_verdict, job->leaks, job->verdict.verdicts);
 	return err ? report_run_explain_read(job, err) : EXIT_OK;
 }
 
@@ -314,7 +319,8 @@ static int find_places(const struct report_run *job, struct address_places *plac
 	int err = mlk_reader_clone(&trace, job->trace);
 
 	if (!err)
-		mlk_reader_rewind(trace, MLK_RECORD_EVENT | MLK_RECORD_MAPS);
+		mlk_reader_rewind(trace, MLK_RECORD_EVENT | MLK_RECORD_MAPS | MLK_RECORD_REGIONS |
+						 MLK_RECORD_PASS);
 	if (!err)
 		err = address_places_find(places, trace, job->leaks->images, job->opts->addr,
 					  job->leaks->chosen.end_ns);
@@ -373,6 +379,7 @@ struct report_data report_run_export(const struct report_run *job)
 		.accounts = job->accounts,
 		.times = job->times,
 		.verdicts = job->verdict.verdicts,
+		.by_verdict = job->by_verdict,
 	};
 }
 
@@ -386,8 +393,10 @@ void report_run_release(struct report_run *job)
 	thread_accounts_free(job->accounts);
 	stack_times_free(job->times);
 	verdict_choice_release(&job->verdict);
+	stack_verdicts_free(job->by_verdict);
 	heaptrack_events_free(job->events);
 	address_history_free(job->holders);
+	residences_release(&job->residences);
 	suppressions_free(job->suppressions);
 	mlk_reader_free(job->trace);
 	debuginfod_free(job->debuginfod);

@@ -7,6 +7,7 @@
 #define REPORT_REPORT_RUN_H
 
 #include "report/context/verdict_choice.h"
+#include "report/ledger/residence.h"
 #include "report/name/debuginfod.h"
 #include "report/options/options.h"
 
@@ -21,10 +22,12 @@ struct report_run {
 	struct heaptrack_events *events; /* for that format alone */
 	struct growth *growth; /* for --growth, --timeline, and what is said beside stacks */
 	bool without_growth;   /* which is not said, for lack of memory */
-	struct address_history *holders;  /* for --addr */
-	struct thread_accounts *accounts; /* for --by thread */
-	struct stack_times *times;	  /* for a page */
-	struct verdict_choice verdict;	  /* by the pointers in the trace */
+	struct address_history *holders;   /* for --addr */
+	struct thread_accounts *accounts;  /* for --by thread */
+	struct stack_times *times;	   /* for a page */
+	struct verdict_choice verdict;	   /* by the pointers in the trace */
+	struct stack_verdicts *by_verdict; /* of each stack, if there are verdicts */
+	struct residences residences;	   /* for --resident */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;
@@ -50,6 +53,11 @@ int report_run_view(struct report_run *job, const struct view_opts *view, bool p
 
 /* Report on the address that --addr names, in place of a report. */
 int report_run_address(struct report_run *job);
+
+/* For --resident, in report_resident.c: find where the memory of the processes was, and choose in
+ * @choice the moment of it, before the replay; and report on that, in place of a report. */
+int report_run_residences(struct report_run *job, struct block_filter *choice);
+int report_run_resident(struct report_run *job);
 
 /* What a format is made of, after report_run_view(). */
 struct report_data report_run_export(const struct report_run *job);

@@ -37,7 +37,18 @@ static bool has_addresses(const struct report_run *job)
 	return false;
 }
 
+/* Does the trace have what --by sums up? */
+static bool has_groups(const struct report_run *job)
+{
+	if (job->opts->by <= GROUP_PROCESS || mlk_reader_meta(job->trace)->of_kernel)
+		return true;
+	log_error("'%s' has no memory of the kernel, which alone is in caches, control groups and "
+		  "pages by order and flags: give --by another of its words",
+		  job->shown);
+	return false;
+}
+
 bool has_what_is_asked(const struct report_run *job)
 {
-	return can_sample(job) && has_addresses(job);
+	return can_sample(job) && has_addresses(job) && has_groups(job);
 }

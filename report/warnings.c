@@ -8,7 +8,6 @@
 #include "mleak.h"
 #include "report/base/text.h"
 #include "report/context/sampling_text.h"
-#include "report/filter/stack_filter.h"
 #include "report/trace/address_spaces.h"
 
 static void warn_of_end(const struct report_run *job, const struct mlk_condition *condition)
@@ -127,6 +126,16 @@ static void warn_of_sample(const char *path, const struct mlk_meta *meta)
 		log_warn("'%s' holds %s: all bytes are estimates", path, how);
 }
 
+/* Of what only a table of threads has a place for. */
+static void warn_of_counts(const struct report_run *job)
+{
+	uint64_t counted = replay_only_counted(job->leaks);
+
+	if (counted && !group_is_threads(job->opts->by))
+		log_warn("nothing of '%s' was recorded in full: %" PRIu64 " %s only counted",
+			 job->shown, counted, counted == 1 ? "allocation was" : "allocations were");
+}
+
 static void warn_of_moment(const struct report_run *job)
 {
 	const struct chosen *chosen = &job->leaks->chosen;
@@ -150,6 +159,7 @@ void warn_of_trace(const struct report_run *job)
 	if (!is_text(job->opts->format)) {
 		warn_of_losses(job->shown, job->leaks);
 		warn_of_sample(job->shown, mlk_reader_meta(job->trace));
+		warn_of_counts(job);
 	}
 }
 

@@ -145,7 +145,7 @@ acceptance-load: deps
 	$(Q)python3 tests/load/loadtest.py $(O) 5
 
 # Not sanitized, for the guests that it runs in are slow.
-$(O)/tests/guest/verify: tests/guest/verify.c $(O)/mleak.bpf.skel.h
+$(O)/tests/guest/verify: tests/guest/verify.c $(O)/mleak.bpf.skel.h $(O)/reach.bpf.skel.h
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra $(if $(WERROR),-Werror) -I. -I$(O) -o $@ $< -lbpf
@@ -166,6 +166,8 @@ $(O)/libunit.a: $(filter-out $(O)/mleak.o,$(OBJ)) $(O)/tests/unit/mleak.o $(O)/t
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(O)/tests/tools/short_names: $(filter %/short_name.o %/name_brackets.o %/report/base/text.o,$(OBJ))
+
+$(O)/tests/tools/reach_trace: $(filter $(O)/format/%,$(OBJ))
 
 $(O)/tests/tools/%: $(O)/tests/tools/%.o $(filter $(O)/unwind/%,$(OBJ))
 	$(call say,LINK,$@)

@@ -10,6 +10,7 @@ import zlib
 FILE_HEADER, CHUNK_HEADER = 64, 96
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, MEMORY = \
     range(1, 14)
+MARKS = 16
 HEADER = struct.Struct("<8sIHHQIIQQQQQIIQI")
 MAGIC, CHUNK_MAGIC = b"\xf5MLK\r\n\x1a\n", b"\xf5CHK\r\n\x1a\n"
 MASK64 = (1 << 64) - 1
@@ -127,6 +128,16 @@ def memory(samples):
         last.update(values)
         time = now
     return Chunk(MEMORY, content, samples[0][1], samples[-1][1], len(samples))
+
+
+def marks(all_of_them):
+    """A MARKS chunk of (time, kind, text)."""
+    content, before = uvar(len(all_of_them)), all_of_them[0][0]
+    for time, kind, text in all_of_them:
+        text = text.encode()
+        content += svar(time - before) + uvar(kind) + uvar(len(text)) + text
+        before = time
+    return Chunk(MARKS, content, all_of_them[0][0], all_of_them[-1][0])
 
 
 def meta(command="forged", tgid=7, whole_life=1, comm=""):

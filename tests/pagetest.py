@@ -91,6 +91,8 @@ class Page:
         for _ in range(takers):
             thread = packed.number()
             found["takers"][thread] = amount if takers == 1 else (packed.number(), packed.number())
+        if "reach" in self.data:
+            found["lost"] = packed.number(), packed.number()
         return found
 
     def read_stacks(self):

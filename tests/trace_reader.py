@@ -17,7 +17,7 @@ import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
 from trace_events import Events, Overruns, Stacks
-from trace_reach import dump_pass, dump_pointers
+from trace_reach import dump_heap, dump_pass, dump_pointers, dump_regions, dump_smaps
 from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps, dump_marks,
                            dump_memory, dump_meta, dump_module, dump_origins, dump_threads)
 from trace_summary import CODING, Summary
@@ -30,17 +30,19 @@ CHUNK_HEADER = struct.Struct("<8sIHHQIIQQQQQIIQII")
 STORED_MAX = 4210688
 RAW_MAX = 4194304
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, \
-    MEMORY, ACCOUNTS = range(1, 15)
-MARKS, POINTERS, PASS = 16, 17, 18
+    MEMORY, ACCOUNTS, REGIONS, MARKS, POINTERS, PASS = range(1, 19)
+HEAP, SMAPS = 20, 22
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
          "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY", "ACCOUNTS",
-         "unknown-15", "MARKS", "POINTERS", "PASS"]
+         "REGIONS", "MARKS", "POINTERS", "PASS",
+         "unknown-19", "HEAP", "unknown-21", "SMAPS"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
 DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_threads,
          LOSSES: dump_losses, END: dump_end, INDEX: dump_index, ORIGINS: dump_origins,
-         ACCOUNTS: dump_accounts, POINTERS: dump_pointers, PASS: dump_pass}
+         ACCOUNTS: dump_accounts, POINTERS: dump_pointers, PASS: dump_pass,
+         REGIONS: dump_regions, HEAP: dump_heap, SMAPS: dump_smaps}
 
 
 def zstd_content_size(frame):
@@ -98,7 +100,7 @@ class Chunk:
 
     def dump(self, stored, full):
         """Yields the lines of the records in the payload @stored."""
-        if not 0 < self.type < len(TYPES) or self.type == 15:
+        if not 0 < self.type < len(TYPES):
             return
         if zlib.crc32(stored) != self.crc:
             raise Damaged("CRC")

@@ -75,6 +75,13 @@ struct dwunw_symbol {
 int dwunw_symbol_resolve_batch(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr_frames,
 			       struct dwunw_symbol *out);
 
+/*
+ * The name of the variable or table at @offset, bytes into the file of @module: demangled, as
+ * "vtable for X".  *name is to be released with free(); NULL: none is known.  All symbols of the
+ * module are looked at.  Returns 0 or -ENOMEM.
+ */
+int dwunw_object_name(struct dwunw *dw, uint32_t module, uint64_t offset, char **name);
+
 /* Why a module has no better names. */
 enum dwunw_note {
 	/* it has debug information that cannot be read: damaged, or compressed in an unknown way */

@@ -8,7 +8,7 @@
 #include "format/reader.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 9
+#define MLK_MINOR	 10
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
@@ -38,9 +38,12 @@ enum mlk_chunk_type {
 	MLK_CHUNK_ORIGINS = 12,
 	MLK_CHUNK_MEMORY = 13,
 	MLK_CHUNK_ACCOUNTS = 14,
+	MLK_CHUNK_REGIONS = 15,
 	MLK_CHUNK_MARKS = 16,
 	MLK_CHUNK_POINTERS = 17,
 	MLK_CHUNK_PASS = 18,
+	MLK_CHUNK_HEAP = 20,
+	MLK_CHUNK_SMAPS = 22,
 };
 
 /* Of a chunk: how its payload is stored. */

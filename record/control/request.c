@@ -73,13 +73,38 @@ static int read_process(struct words *w, struct choice *c)
 	return read_id(w, &c->pid) || read_mode(w, &c->recorded) ? -EINVAL : 0;
 }
 
+static int read_range(struct words *w, struct choice *c)
+{
+	if (read_id(w, &c->pid) || read_number(w, 16, UINT64_MAX, &c->start) ||
+	    read_number(w, 16, UINT64_MAX, &c->size))
+		return -EINVAL;
+	return c->start + c->size < c->start ? -EINVAL : 0;
+}
+
+/* The rest of the line, of less than @size bytes. */
+static int read_text(struct words *w, char *text, size_t size)
+{
+	size_t len = w->rest ? strlen(w->rest) : 0;
+
+	if (len >= size)
+		return -EINVAL;
+	memcpy(text, w->rest ? w->rest : "", len + 1);
+	w->rest = NULL;
+	return 0;
+}
+
 static int read_site(struct words *w, struct choice *c)
 {
 	c->of = CHOICE_SITE;
-	if (read_id(w, &c->pid) || read_number(w, 16, UINT64_MAX, &c->start) ||
-	    read_number(w, 16, UINT64_MAX, &c->size) || read_mode(w, &c->recorded))
+	if (read_range(w, c) || read_mode(w, &c->recorded))
 		return -EINVAL;
-	return c->start + c->size < c->start ? -EINVAL : 0;
+	return read_text(w, c->name, sizeof(c->name));
+}
+
+static int read_passage(struct words *w, struct choice *c)
+{
+	c->of = CHOICE_PASSAGE;
+	return read_range(w, c) || read_number(w, 16, CHOICE_MOST_UP, &c->up) ? -EINVAL : 0;
 }
 
 static int read_trigger(struct words *w, struct choice *c)
@@ -100,33 +125,20 @@ static int read_trigger(struct words *w, struct choice *c)
 	return read_number(w, 10, TRIGGER_NEVER, &c->bytes);
 }
 
-/* The rest of the line. */
-static int read_text(struct words *w, char *text)
-{
-	size_t len = w->rest ? strlen(w->rest) : 0;
-
-	if (len > CONTROL_MAX_MARK)
-		return -EINVAL;
-	memcpy(text, w->rest ? w->rest : "", len + 1);
-	w->rest = NULL;
-	return 0;
-}
-
 static int read_request(struct control_request *r, struct words *w)
 {
 	static const struct {
 		const char *name;
 		int (*read)(struct words *w, struct choice *c);
-	} choices[] = {{"all", read_all},
-		       {"thread", read_thread},
-		       {"process", read_process},
-		       {"site", read_site},
-		       {"trigger", read_trigger}};
+	} choices[] = {{"all", read_all},   {"thread", read_thread},   {"process", read_process},
+		       {"site", read_site}, {"passage", read_passage}, {"trigger", read_trigger}};
 	static const struct {
 		const char *name;
 		enum control_verb verb;
-	} plain[] = {
-		{"status", CONTROL_STATUS}, {"pids", CONTROL_PIDS}, {"switch", CONTROL_SWITCH}};
+	} plain[] = {{"status", CONTROL_STATUS},
+		     {"pids", CONTROL_PIDS},
+		     {"switch", CONTROL_SWITCH},
+		     {"reach", CONTROL_REACH}};
 	const char *name = next_word(w);
 
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
@@ -144,7 +156,7 @@ static int read_request(struct control_request *r, struct words *w)
 		return read_id(w, &r->choice.pid);
 	}
 	r->verb = CONTROL_MARK;
-	return strcmp(name, "mark") != 0 ? -EINVAL : read_text(w, r->text);
+	return strcmp(name, "mark") != 0 ? -EINVAL : read_text(w, r->text, sizeof(r->text));
 }
 
 int control_parse(struct control_request *r, const char *line, size_t len)

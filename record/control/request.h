@@ -14,10 +14,12 @@
  *	all MODE                      MODE: recorded or counted
  *	thread TID MODE
  *	process PID MODE
- *	site PID START SIZE MODE      in hexadecimal
+ *	site PID START SIZE MODE [NAME]     in hexadecimal
+ *	passage PID START SIZE UP     the same: see struct choice
  *	trigger KIND BYTES            KIND: thread, process or site; BYTES: a number, or none
  *	mark [TEXT]
  *	switch                        begin another trace
+ *	reach                         read the pointers in memory now
  *
  * The answer begins with "ok " or "no ", and goes on with text: what was asked for, or a sentence.
  */
@@ -28,6 +30,7 @@ enum control_verb {
 	CONTROL_CHOOSE,
 	CONTROL_MARK,
 	CONTROL_SWITCH,
+	CONTROL_REACH,
 };
 
 #define CONTROL_MAX_MARK 200 /* bytes of a mark's text */

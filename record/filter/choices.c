@@ -106,6 +106,23 @@ int choices_append_site(struct event_choices *all, const struct choice *c)
 	return 0;
 }
 
+_Static_assert(CHOICE_MOST_UP < EVENT_MOST_UP, "what a request may say");
+
+int choices_append_passage(struct event_choices *all, const struct choice *c)
+{
+	uint32_t i = 0;
+
+	while (i < all->nr_passages && i < EVENT_MAX_PASSAGES &&
+	       (all->passages[i].start != c->start || all->passages[i].size != c->size))
+		i++;
+	if (i == EVENT_MAX_PASSAGES)
+		return -ENOSPC;
+	all->passages[i] = (struct event_passage){.start = c->start, .size = c->size, .up = c->up};
+	if (i == all->nr_passages)
+		all->nr_passages++;
+	return 0;
+}
+
 /* The process's entry is replaced as a whole: the programs see the old one or the new one. */
 static int choose_of_process(struct mleak_bpf *skel, const struct choice *c)
 {
@@ -118,6 +135,8 @@ static int choose_of_process(struct mleak_bpf *skel, const struct choice *c)
 		all = (struct event_choices){0};
 	if (c->of == CHOICE_PROCESS)
 		all.mode = mode_of(c);
+	else if (c->of == CHOICE_PASSAGE)
+		err = choices_append_passage(&all, c);
 	else
 		err = choices_append_site(&all, c);
 	/* before: from then on the end of a process takes its entry along */
@@ -169,7 +188,13 @@ static int set_trigger(struct mleak_bpf *skel, const struct choice *c, char *why
 
 void choices_explain(char *why, const struct choice *c, int err)
 {
-	if (err == -ENOSPC)
+	if (err == -ENOSPC && c->of == CHOICE_PASSAGE)
+		snprintf(
+			why, CHOICE_WHY,
+			"process %d has more places in operator new than the %d that can be looked "
+			"through: choose threads",
+			(int)c->pid, EVENT_MAX_PASSAGES);
+	else if (err == -ENOSPC)
 		snprintf(why, CHOICE_WHY,
 			 "%d sites of process %d are chosen, and no more can be: --thread "
 			 "all=recorded or all=counted begins anew",
@@ -228,6 +253,21 @@ static uint64_t count_threads(int fd)
 	return nr;
 }
 
+void choices_list(const struct event_choices *choices, pid_t pid, struct choice_counts *counts)
+{
+	for (uint32_t i = 0; i < choices->nr && i < EVENT_MAX_SITES; i++) {
+		const struct event_site *site = &choices->sites[i];
+
+		counts->sites++;
+		if (counts->nr_listed < CHOICE_LISTED)
+			counts->listed[counts->nr_listed++] =
+				(struct choice_listed){.pid = pid,
+						       .start = site->start,
+						       .size = site->size,
+						       .recorded = site->mode == EVENT_THREAD_FULL};
+	}
+}
+
 static void count_processes(int fd, struct choice_counts *counts)
 {
 	struct event_choices choices;
@@ -239,7 +279,7 @@ static void count_processes(int fd, struct choice_counts *counts)
 		if (bpf_map_lookup_elem(fd, &key, &choices))
 			continue;
 		counts->processes += choices.mode != EVENT_THREAD_COUNTED;
-		counts->sites += choices.nr;
+		choices_list(&choices, (pid_t)key, counts);
 	}
 }
 

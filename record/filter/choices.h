@@ -22,12 +22,18 @@ void choices_record_all(struct mleak_bpf *skel);
  * -ENOSPC: then it is in none. */
 int choices_append_site(struct event_choices *all, const struct choice *c);
 
+/* Put the passage of @c among those of @all.  Returns 0 or -ENOSPC. */
+int choices_append_passage(struct event_choices *all, const struct choice *c);
+
 /* Why @c cannot be applied, which failed with @err, into the CHOICE_WHY bytes at @why. */
 void choices_explain(char *why, const struct choice *c, int err);
 
 /* The same of a trigger of whose kind no sums are kept, and of any @c where all is recorded. */
 void choices_explain_trigger(char *why, const struct choice *c);
 void choices_explain_none(char *why);
+
+/* Count and list in @counts the sites in @choices, which are of the process @pid. */
+void choices_list(const struct event_choices *choices, pid_t pid, struct choice_counts *counts);
 
 /* Count what is chosen now. */
 void choices_count(const struct mleak_bpf *skel, struct choice_counts *counts);

@@ -265,7 +265,6 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 		    {skel->maps.filter_skips, set.on},
 		    {skel->maps.filter_copies, set.on},
 		    {skel->maps.thread_modes, set.by_thread},
-		    {skel->maps.process_choices, set.by_thread},
 		    {skel->maps.thread_accounts, set.accounts},
 		    {skel->maps.process_sums, set.sum_processes},
 		    {skel->maps.site_sums, set.sum_sites},
@@ -275,6 +274,9 @@ int filters_configure(const struct filter_opts *f, struct mleak_bpf *skel)
 	set_digits(f, set.digits, EVENT_FILTER_DIGITS);
 	memcpy((void *)&skel->rodata->filter, &set, sizeof(set));
 	choices_begin(f, skel);
+	/* Linux before 6.8 also checks functions that nobody calls, and this one is theirs. */
+	if (!set.by_thread)
+		err = bpf_map__set_max_entries(skel->maps.process_choices, 1);
 	/* A map costs time and memory, even an empty one. */
 	for (size_t i = 0; !err && i < sizeof(maps) / sizeof(maps[0]); i++)
 		if (!maps[i].needed)

@@ -27,6 +27,7 @@ static int choose_all(struct preload_accounts *pa, const struct choice *c)
 {
 	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++) {
 		__atomic_store_n(&pa->opts.choices[i].nr, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&pa->opts.choices[i].nr_passages, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&pa->opts.choices[i].mode, EVENT_THREAD_COUNTED, __ATOMIC_RELAXED);
 	}
 	for (uint32_t i = 0; i < PRELOAD_MAX_ACCOUNTS; i++) {
@@ -89,6 +90,22 @@ static int choose_site(struct event_choices *shared, const struct choice *c)
 	return 0;
 }
 
+/* They only become more. */
+static int choose_passage(struct event_choices *shared, const struct choice *c)
+{
+	struct event_choices all = *shared;
+	int err;
+
+	if (all.nr_passages > EVENT_MAX_PASSAGES)
+		all.nr_passages = 0;
+	err = choices_append_passage(&all, c);
+	if (err)
+		return err;
+	memcpy(shared->passages, all.passages, sizeof(all.passages));
+	__atomic_store_n(&shared->nr_passages, all.nr_passages, __ATOMIC_RELEASE);
+	return 0;
+}
+
 static int choose_of_process(struct preload *p, const struct choice *c)
 {
 	uint32_t slot = 0;
@@ -101,6 +118,8 @@ static int choose_of_process(struct preload *p, const struct choice *c)
 	shared = &preload_accounts(p)->opts.choices[slot];
 	if (c->of == CHOICE_SITE)
 		return choose_site(shared, c);
+	if (c->of == CHOICE_PASSAGE)
+		return choose_passage(shared, c);
 	__atomic_store_n(&shared->mode, mode_of(c), __ATOMIC_RELAXED);
 	return 0;
 }
@@ -182,10 +201,11 @@ void preload_count_choices(struct preload *p, struct choice_counts *counts)
 					 .all = h->all_threads};
 	for (uint32_t slot = 0; slot < PRELOAD_MAX_PROCESSES; slot++) {
 		const struct event_choices *c = &pa->opts.choices[slot];
+		uint32_t pid = preload_process_in(p, slot);
 
-		if (!preload_process_in(p, slot))
+		if (!pid)
 			continue;
 		counts->processes += __atomic_load_n(&c->mode, __ATOMIC_RELAXED) != 0;
-		counts->sites += __atomic_load_n(&c->nr, __ATOMIC_RELAXED);
+		choices_list(c, (pid_t)pid, counts);
 	}
 }

@@ -222,6 +222,18 @@ int helper_syscall(struct helper *h, const struct helper_task *of, char *text, s
 	return err;
 }
 
+int helper_roots(struct helper *h, const struct helper_task *of)
+{
+	begin(h, HELPER_ROOTS, of);
+	return ask_for_fd(h, -1);
+}
+
+int helper_freeze(struct helper *h, const struct helper_task *of, int fd, uint64_t room)
+{
+	begin(h, HELPER_FREEZE, of)->addr = room;
+	return ask(h, fd, NULL);
+}
+
 int helper_link(struct helper *h, const struct helper_link *link)
 {
 	struct helper_probes *p = &begin(h, HELPER_LINK, &link->of)->probes;

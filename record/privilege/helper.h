@@ -25,6 +25,7 @@ enum helper_file {
 	HELPER_AUXV,
 	HELPER_STATUS,
 	HELPER_ROLLUP, /* smaps_rollup */
+	HELPER_SMAPS,
 	HELPER_MEM,
 	HELPER_PAGEMAP,
 	HELPER_EXE,
@@ -79,6 +80,13 @@ int helper_open_mapped(struct helper *h, const struct helper_task *of, const str
 /* Copy what /proc says of the system call in which the thread @of->task waits, at most @size bytes
  * with their end.  Returns 0. */
 int helper_syscall(struct helper *h, const struct helper_task *of, char *text, size_t size);
+
+/* What the kernel keeps for the process and gives back to it: an array of struct mlk_root in a file
+ * without a name.  Returns the descriptor. */
+int helper_roots(struct helper *h, const struct helper_task *of);
+
+/* As freeze_take(), with the first @room bytes of @fd. */
+int helper_freeze(struct helper *h, const struct helper_task *of, int fd, uint64_t room);
 
 /* Copy @len bytes of memory, HELPER_MAX_READ at most.  Returns 0. */
 int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, void *to,

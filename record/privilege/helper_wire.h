@@ -13,6 +13,8 @@ enum helper_op {
 	HELPER_OPEN_MAPPED,
 	HELPER_READ,
 	HELPER_SYSCALL,
+	HELPER_ROOTS,
+	HELPER_FREEZE,
 	HELPER_LINK,
 	HELPER_HOLD,
 	HELPER_LET_GO,
@@ -33,7 +35,7 @@ struct helper_probes {
 struct helper_request {
 	enum helper_op op;
 	struct helper_task of;
-	uint64_t addr; /* HELPER_OPEN_MAPPED, HELPER_READ */
+	uint64_t addr; /* HELPER_OPEN_MAPPED, HELPER_READ; HELPER_FREEZE: the room */
 	uint32_t len;  /* HELPER_READ */
 	int32_t what;  /* HELPER_OPEN: enum helper_file; HELPER_SIGNAL: the signal */
 	struct helper_probes probes;

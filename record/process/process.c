@@ -69,6 +69,7 @@ void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 		write_maps(p, out, p->maps_changed_ns);
 	keep_before(p, out);
 	maps_clear(&p->maps);
+	p->regions.changed = true;
 	p->maps_changed = false;
 	note_change(p, out, time_ns);
 }
@@ -109,6 +110,7 @@ void process_set_maps(struct process *p, struct trace_out *out, uint64_t time_ns
 	struct maps before = p->maps;
 
 	p->maps = *maps;
+	p->regions.changed = true;
 	*maps = before;
 	write_maps(p, out, time_ns);
 	out->code_changed = true;

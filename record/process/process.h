@@ -43,6 +43,14 @@ struct process_memory {
 	struct mlk_memory sample; /* and is not in the trace yet */
 };
 
+/* All of its mappings in the trace; all zero: none yet.  See sample_regions.c in record/session. */
+struct process_regions {
+	uint64_t first_ns, last_ns; /* when they were read */
+	uint64_t took_ns;	    /* to read them last */
+	bool wanted;		    /* with the next sample, whatever that takes */
+	bool changed;		    /* it runs another program since */
+};
+
 /* All that is known of a process; it owns that, until process_release(). */
 struct process {
 	struct target target;
@@ -59,8 +67,10 @@ struct process {
 	struct process_exec exec;
 	struct process_leader leader;
 	struct process_memory memory;
+	struct process_regions regions;
 	struct given_back given_back;
 	uint32_t passes, snapshot; /* through its memory: so many, and the last one's number */
+	uint64_t exit_ns;	   /* since when it is held at its end; 0: it is not */
 	uint64_t born_ns;	   /* when it was forked, CLOCK_MONOTONIC */
 	uint64_t cpu_ticks;	   /* used when the probes were attached */
 	bool traced;		   /* its children are held at their start, as it was, */

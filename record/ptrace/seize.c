@@ -22,23 +22,31 @@
 #define SETTLE_NS 250000000u
 
 /* Not to be killed with us: the kernel sets it free. */
-static const uintptr_t follow_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-					PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
-					PTRACE_O_TRACESYSGOOD;
-
-void seize_started(pid_t pid)
+static void *options_for(unsigned int what)
 {
-	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)follow_options);
+	uintptr_t options = PTRACE_O_TRACESYSGOOD;
+
+	if (what & SEIZE_CHILDREN)
+		options |= PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
+			   PTRACE_O_TRACEEXEC;
+	if (what & SEIZE_EXIT)
+		options |= PTRACE_O_TRACEEXIT;
+	return (void *)options;
+}
+
+void seize_started(pid_t pid, unsigned int what)
+{
+	ptrace(PTRACE_SETOPTIONS, pid, NULL, options_for(what));
 	ptrace(PTRACE_CONT, pid, NULL, NULL);
 }
 
-static int seize(pid_t tid)
+static int seize(pid_t tid, unsigned int what)
 {
-	return ptrace(PTRACE_SEIZE, tid, NULL, (void *)follow_options) ? -errno : 0;
+	return ptrace(PTRACE_SEIZE, tid, NULL, options_for(what)) ? -errno : 0;
 }
 
 /* Trace the threads of @pid that are not traced yet.  Returns how many, or -errno. */
-static int seize_threads(pid_t pid)
+static int seize_threads(pid_t pid, unsigned int what)
 {
 	int seized = 0, err = 0;
 	pid_t tid;
@@ -47,7 +55,7 @@ static int seize_threads(pid_t pid)
 	if (!dir)
 		return -errno;
 	while (!err && (tid = proc_next_thread(dir)) != 0) {
-		int failed = seize(tid);
+		int failed = seize(tid, what);
 
 		if (!failed)
 			seized++;
@@ -104,13 +112,17 @@ static void settle_threads(pid_t pid, seize_stop_fn *stopped, void *ctx)
 	closedir(dir);
 }
 
-int seize_running(pid_t pid, seize_stop_fn *stopped, void *ctx)
+int seize_running(pid_t pid, unsigned int what, seize_stop_fn *stopped, void *ctx)
 {
-	int n = seize_threads(pid), first = n;
+	int n, first;
+
+	if (!(what & SEIZE_CHILDREN))
+		return seize(pid, what);
+	n = first = seize_threads(pid, what);
 
 	/* A thread started by one that was not traced yet is found by looking again. */
 	for (int pass = 0; pass < 3 && n > 0; pass++)
-		n = seize_threads(pid);
+		n = seize_threads(pid, what);
 	if (first < 0)
 		return first;
 	settle_threads(pid, stopped, ctx);

@@ -10,9 +10,15 @@
  */
 typedef void seize_stop_fn(void *ctx, pid_t tid, int status);
 
-/* Let the child @pid, which is traced and stopped, run, but stay its tracer: it stops at each fork,
- * clone and exec, and what it starts is traced too and stops before its first instruction. */
-void seize_started(pid_t pid);
+/* What a process that is traced stops for; bits. */
+enum seize_what {
+	SEIZE_CHILDREN = 1, /* at each fork, clone and exec; and what it starts is traced, too, and
+			       stops before its first instruction */
+	SEIZE_EXIT = 2,	    /* at its end, when its memory is still there */
+};
+
+/* Let the child @pid, which is traced and stopped, run, but stay its tracer: it stops for @what. */
+void seize_started(pid_t pid, unsigned int what);
 
 /*
  * The same for all threads of process @pid, which run and go on running.  Whatever they start after
@@ -20,9 +26,11 @@ void seize_started(pid_t pid);
  * beginning whether the child is.  One that does not stop within 250 ms (in an uninterruptible
  * wait) is let be.  Other stops that are seen meanwhile are given to @stopped.
  *
+ * Without SEIZE_CHILDREN in @what nothing is made to stop, and only the main thread is traced.
+ *
  * Returns 0, or -errno when the main thread cannot be traced.
  */
-int seize_running(pid_t pid, seize_stop_fn *stopped, void *ctx);
+int seize_running(pid_t pid, unsigned int what, seize_stop_fn *stopped, void *ctx);
 
 /* Programs on their way from exec(2) to their start, from system call to system call.  All of this
  * is for the thread that traces them.  Nothing is written to their memory: the end of that thread

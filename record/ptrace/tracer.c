@@ -24,63 +24,9 @@
 #include "mleak.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/launch.h"
-#include "record/ptrace/seize.h"
+#include "record/ptrace/tracer_state.h"
 
 #define LOOK_MS 100 /* should a SIGCHLD have come before it could be seen */
-
-enum state { STATE_STARTING, STATE_HELD, STATE_RUNS, STATE_OVER };
-
-/* In the order of arrival.  All zero: empty. */
-struct tracer_list {
-	struct tracer_event *v;
-	size_t nr, room;
-};
-
-struct tracer {
-	pthread_t thread;
-	pthread_mutex_t lock; /* of all below, but what is marked */
-	pthread_cond_t started;
-	enum state state;
-	struct tracer_list events, orders; /* to and from the recorder; an order is TRACER_START or
-					      not: how to let go */
-	int events_fd, orders_fd;	   /* eventfds */
-	bool released;			   /* the command was let run */
-	bool unprivileged;		   /* is it requested? */
-	bool waited;			   /* for the command */
-	int status;			   /* then */
-	int result, ended;		   /* of launch_start() */
-	pid_t pid;			   /* the command */
-	char **argv;		  /* of the command, set before the thread runs; NULL: none */
-	struct launch launch;	  /* of it, likewise */
-	pid_t asked;		  /* to be attached to; 0: done, with the outcome in result */
-	int signal_fd;		  /* the thread's own, */
-	struct to_start to_start; /* and this */
-};
-
-static void ring_bell(int fd)
-{
-	const uint64_t one = 1;
-
-	if (write(fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
-		return; /* it rings already */
-}
-
-static void silence(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
-		return; /* it did not ring */
-}
-
-/* False: no memory. */
-static bool push_event(struct tracer_list *l, struct tracer_event event)
-{
-	if (grow_array(&l->v, l->nr, &l->room, sizeof(*l->v)))
-		return false;
-	l->v[l->nr++] = event;
-	return true;
-}
 
 /* The stopped @pid goes on, with signal @sig if that is not 0.  It may have been killed meanwhile:
  * then there is nothing to do. */
@@ -134,8 +80,10 @@ static void on_stop(struct tracer *t, pid_t pid, int status)
 		go_on(t, pid, sig); /* a signal is about to be delivered: let it be */
 	else if (event == PTRACE_EVENT_STOP && stops_job(sig))
 		ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* it stays stopped, as it should */
-	else if (event == PTRACE_EVENT_STOP && is_process(pid))
+	else if (event == PTRACE_EVENT_STOP && t->what & SEIZE_CHILDREN && is_process(pid))
 		tell(t, TRACER_CHILD, pid);
+	else if (event == PTRACE_EVENT_EXIT && is_process(pid))
+		tell(t, TRACER_EXIT, pid);
 	else if (event == PTRACE_EVENT_EXEC)
 		tell(t, TRACER_EXEC, pid);
 	else
@@ -179,7 +127,7 @@ static void attach(struct tracer *t)
 	pthread_mutex_unlock(&t->lock);
 	if (!pid)
 		return;
-	result = seize_running(pid, on_wait, t);
+	result = seize_running(pid, t->what, on_wait, t);
 	pthread_mutex_lock(&t->lock);
 	t->result = result;
 	t->asked = 0;
@@ -230,7 +178,7 @@ static void run(struct tracer *t)
 		state = take_orders(t);
 		attach(t);
 		if (t->argv && before == STATE_HELD && state == STATE_RUNS)
-			seize_started(t->pid);
+			seize_started(t->pid, t->what);
 		if (state != STATE_RUNS)
 			continue;
 		while (read(t->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
@@ -275,13 +223,14 @@ static void *trace(void *arg)
 	return NULL;
 }
 
-static struct tracer *new_tracer(char **argv, const struct launch *launch)
+static struct tracer *new_tracer(char **argv, const struct launch *launch, unsigned int what)
 {
 	struct tracer *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->argv = argv;
+	t->what = what;
 	if (argv)
 		t->launch = *launch;
 	t->signal_fd = -1;
@@ -293,9 +242,9 @@ static struct tracer *new_tracer(char **argv, const struct launch *launch)
 }
 
 /* Begin, and wait until launch_start() has returned, if there is a command.  NULL: no room. */
-static struct tracer *start(char **argv, const struct launch *launch)
+static struct tracer *start(char **argv, const struct launch *launch, unsigned int what)
 {
-	struct tracer *t = new_tracer(argv, launch);
+	struct tracer *t = new_tracer(argv, launch, what);
 
 	if (!t || t->events_fd < 0 || t->orders_fd < 0 ||
 	    pthread_create(&t->thread, NULL, trace, t)) {
@@ -309,13 +258,13 @@ static struct tracer *start(char **argv, const struct launch *launch)
 	return t;
 }
 
-int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
+int tracer_start(struct tracer **out, char **argv, unsigned int what, pid_t *pid, int *ended)
 {
 	struct launch launch;
 	/* Not in the thread that traces: that ends before the command may, which would be told so
 	 * by PR_SET_PDEATHSIG. */
 	int result = launch_fork(&launch, argv);
-	struct tracer *t = result ? NULL : start(argv, &launch);
+	struct tracer *t = result ? NULL : start(argv, &launch, what);
 
 	*out = NULL;
 	if (result)
@@ -337,12 +286,11 @@ int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended)
 	return result;
 }
 
-int tracer_attach(struct tracer **out, pid_t pid)
+/* Have the thread of @t trace @pid. */
+static int attach_to(struct tracer *t, pid_t pid)
 {
-	struct tracer *t = *out ? *out : start(NULL, NULL);
 	int err;
 
-	*out = t;
 	if (!t)
 		return -ENOMEM;
 	pthread_mutex_lock(&t->lock);
@@ -355,85 +303,31 @@ int tracer_attach(struct tracer **out, pid_t pid)
 	return err;
 }
 
-static void ask_for(struct tracer *t, enum state state)
+int tracer_attach(struct tracer **t, pid_t pid)
 {
-	pthread_mutex_lock(&t->lock);
-	t->released |= state == STATE_RUNS;
-	t->state = state;
-	pthread_mutex_unlock(&t->lock);
-	ring_bell(t->orders_fd);
+	if (!*t)
+		*t = start(NULL, NULL, SEIZE_CHILDREN);
+	return attach_to(*t, pid);
 }
 
-void tracer_give_up_privileges(struct tracer *t)
+int tracer_attach_command(struct tracer **out, pid_t pid)
 {
-	pthread_mutex_lock(&t->lock);
-	t->unprivileged = true;
-	pthread_mutex_unlock(&t->lock);
-	ring_bell(t->orders_fd);
-}
+	struct tracer *t = start(NULL, NULL, SEIZE_EXIT);
+	int err, status;
 
-void tracer_release(struct tracer *t)
-{
-	ask_for(t, STATE_RUNS);
-}
-
-int tracer_fd(const struct tracer *t)
-{
-	return t->events_fd;
-}
-
-bool tracer_next(struct tracer *t, struct tracer_event *event)
-{
-	struct tracer_list *l = &t->events;
-	bool found;
-
-	pthread_mutex_lock(&t->lock);
-	found = l->nr > 0;
-	if (found) {
-		*event = l->v[0];
-		memmove(l->v, l->v + 1, --l->nr * sizeof(*l->v));
-	}
-	if (!l->nr)
-		silence(t->events_fd);
-	pthread_mutex_unlock(&t->lock);
-	return found;
-}
-
-void tracer_let_go(struct tracer *t, pid_t pid, bool to_start)
-{
-	const struct tracer_event order = {to_start ? TRACER_START : TRACER_EXEC, pid};
-	bool pushed;
-
-	do {
+	*out = NULL;
+	/* its end is seen by the thread, and by nobody else */
+	if (t) {
 		pthread_mutex_lock(&t->lock);
-		pushed = push_event(&t->orders, order);
+		t->pid = pid;
 		pthread_mutex_unlock(&t->lock);
-	} while (!pushed); /* it must not be held forever */
-	ring_bell(t->orders_fd);
-}
-
-bool tracer_stop(struct tracer *t, int *status)
-{
-	ask_for(t, STATE_OVER);
-	pthread_join(t->thread, NULL);
-	*status = t->status;
-	return t->waited;
-}
-
-void tracer_free(struct tracer *t)
-{
-	if (!t)
-		return;
-	if (t->signal_fd >= 0)
-		close(t->signal_fd);
-	if (t->events_fd >= 0)
-		close(t->events_fd);
-	if (t->orders_fd >= 0)
-		close(t->orders_fd);
-	pthread_mutex_destroy(&t->lock);
-	pthread_cond_destroy(&t->started);
-	free(t->events.v);
-	free(t->orders.v);
-	free(t->to_start.v);
-	free(t);
+	}
+	err = attach_to(t, pid);
+	if (!err) {
+		*out = t;
+	} else if (t) {
+		tracer_stop(t, &status);
+		tracer_free(t);
+	}
+	return err;
 }

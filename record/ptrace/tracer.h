@@ -18,6 +18,8 @@ enum tracer_what {
 	TRACER_EXEC,  /* a process is held that begins another program */
 	TRACER_START, /* a process is held whose new program has its libraries mapped, and has not
 			 called one of them */
+	TRACER_EXIT,  /* a process is held at its end; its memory is still there, and so may be
+			 other threads for a moment */
 };
 
 /* A process that is held, until tracer_let_go(), and why. */
@@ -27,12 +29,16 @@ struct tracer_event {
 };
 
 /* As launch_start(), in a thread of its own: *@out, which is NULL on failure, is the tracer of the
- * command then. */
-int tracer_start(struct tracer **out, char **argv, pid_t *pid, int *ended);
+ * command then, and holds it and its children for @what, bits of enum seize_what. */
+int tracer_start(struct tracer **out, char **argv, unsigned int what, pid_t *pid, int *ended);
 
 /* Trace process @pid, which runs, with all its threads, each of which is stopped once for a moment.
  * *@t is made if it is NULL.  Returns 0 or -errno: most often another traces it. */
 int tracer_attach(struct tracer **t, pid_t pid);
+
+/* Hold the command @pid, our child, which runs, at its end, and nothing else.  *@out is NULL on
+ * failure.  Returns as tracer_attach(). */
+int tracer_attach_command(struct tracer **out, pid_t pid);
 
 /* All are traced that are to be: give up what their tracing took. */
 void tracer_give_up_privileges(struct tracer *t);
@@ -51,7 +57,7 @@ bool tracer_next(struct tracer *t, struct tracer_event *event);
 void tracer_let_go(struct tracer *t, pid_t pid, bool to_start);
 
 /* Set all processes free, and kill the command if tracer_release() was not called.  Returns true,
- * with its wait status in *@status, if the command has been waited for. */
+ * with its wait status in *@status, if the command has been waited for; so each time again. */
 bool tracer_stop(struct tracer *t, int *status);
 
 /* After tracer_stop(); NULL is allowed. */

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "array.h"
 #include "record/base/proc.h"
@@ -46,36 +48,122 @@ void registers_parse(struct mlk_reach_thread *thread, const char *text)
 	thread->how = MLK_REACH_WAITING;
 }
 
-static void read_one(const struct target *t, pid_t tid, struct mlk_reach_thread *thread)
+/* A thread of which the program knows nothing. */
+static int read_one(const struct target *t, pid_t tid, struct reach_threads *threads)
 {
+	struct mlk_reach_thread *thread;
 	char text[256];
 
+	if (grow_array(&threads->v, threads->nr, &threads->room, sizeof(*threads->v)))
+		return -ENOMEM;
+	thread = &threads->v[threads->nr++];
 	*thread = (struct mlk_reach_thread){.tid = (uint32_t)tid};
 	if (!target_read_syscall(t, tid, text, sizeof(text)))
 		registers_parse(thread, text);
+	return 0;
 }
 
-int registers_read(const struct target *t, struct mlk_reach_thread **threads, size_t *nr)
+static int by_tid(const void *a, const void *b)
+{
+	const struct mlk_reach_thread *x = a, *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static int read_others(const struct target *t, const struct reach_threads *known,
+		       struct reach_threads *threads)
 {
 	DIR *dir = proc_threads(t->pid);
-	struct mlk_reach_thread *v = NULL;
-	size_t room = 0;
+	int err = 0;
 	pid_t tid;
 
-	*threads = NULL;
-	*nr = 0;
 	if (!dir)
 		return -errno;
-	while ((tid = proc_next_thread(dir)) > 0) {
-		if (grow_array(&v, *nr, &room, sizeof(*v))) {
-			closedir(dir);
-			free(v);
-			*nr = 0;
-			return -ENOMEM;
-		}
-		read_one(t, tid, &v[(*nr)++]);
+	while (!err && (tid = proc_next_thread(dir)) > 0) {
+		const struct mlk_reach_thread key = {.tid = (uint32_t)tid};
+
+		if (!known->nr || !bsearch(&key, known->v, known->nr, sizeof(key), by_tid))
+			err = read_one(t, tid, threads);
 	}
 	closedir(dir);
-	*threads = v;
-	return 0;
+	return err;
+}
+
+int registers_read(const struct target *t, struct task_regs *regs, struct reach_threads *threads)
+{
+	struct reach_threads known = {0};
+	int err = 0;
+
+	if (regs)
+		err = task_regs_read(regs, t->pid, &known.v, &known.nr);
+	if (err && err != -ENOMEM)
+		err = 0;
+	if (known.nr)
+		qsort(known.v, known.nr, sizeof(*known.v), by_tid);
+	for (size_t i = 0; i < known.nr && !err; i++) {
+		err = grow_array(&threads->v, threads->nr, &threads->room, sizeof(*threads->v));
+		if (!err)
+			threads->v[threads->nr++] = known.v[i];
+	}
+	if (!err)
+		err = read_others(t, &known, threads);
+	reach_threads_release(&known);
+	return err;
+}
+
+static bool is_same(const struct mlk_reach_thread *a, const struct mlk_reach_thread *b)
+{
+	return a->known == b->known && !memcmp(a->regs, b->regs, sizeof(a->regs));
+}
+
+/* Keep of @all, which are of one thread, each that differs.  Returns how many that is. */
+static size_t settle_one(struct mlk_reach_thread *all, size_t nr)
+{
+	size_t kept = 0, unknown = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		size_t same = 0;
+
+		if (all[i].how == MLK_REACH_UNKNOWN) {
+			unknown++;
+			continue;
+		}
+		while (same < kept && !is_same(&all[same], &all[i]))
+			same++;
+		if (same == kept)
+			all[kept++] = all[i];
+		else if (all[i].how == MLK_REACH_SAMPLED)
+			all[same].how = MLK_REACH_SAMPLED;
+	}
+	for (size_t i = 0; i < kept && (kept > 1 || unknown); i++)
+		all[i].how = MLK_REACH_SAMPLED;
+	/* what is left at the beginning is of no other how */
+	return kept ? kept : 1;
+}
+
+size_t registers_settle(struct reach_threads *threads)
+{
+	struct mlk_reach_thread *v = threads->v;
+	size_t kept = 0, unknown = 0, end;
+
+	if (threads->nr)
+		qsort(v, threads->nr, sizeof(*v), by_tid);
+	for (size_t i = 0; i < threads->nr; i = end) {
+		size_t of_it;
+
+		for (end = i; end < threads->nr && v[end].tid == v[i].tid; end++)
+			;
+		of_it = settle_one(&v[i], end - i);
+		unknown += v[i].how == MLK_REACH_UNKNOWN;
+		memmove(&v[kept], &v[i], of_it * sizeof(*v));
+		kept += of_it;
+	}
+	threads->nr = kept;
+	return unknown;
+}
+
+void reach_threads_release(struct reach_threads *threads)
+{
+	free(threads->v);
+	*threads = (struct reach_threads){0};
 }

@@ -5,14 +5,30 @@
 #include <stddef.h>
 
 #include "format/reach.h"
+#include "record/reach/task_regs.h"
 #include "record/target/target.h"
 
-/* List all threads of @t in *@threads, to be freed.  Of those that wait in a system call the
- * arguments, the stack pointer and the program counter are known, of others nothing.  Returns 0,
- * -ENOMEM, or the -errno of opendir(3). */
-int registers_read(const struct target *t, struct mlk_reach_thread **threads, size_t *nr);
+/* Threads of a process; all zero: none. */
+struct reach_threads {
+	struct mlk_reach_thread *v;
+	size_t nr, room;
+};
+
+/* Add all threads of @t to @threads.  By @regs all registers are known of those that wait, and a
+ * sample of those that run; where it is NULL or has nothing of a thread, and that waits in a system
+ * call, the arguments, the stack pointer and the program counter are.  Returns 0, -ENOMEM, or the
+ * -errno of opendir(3). */
+int registers_read(const struct target *t, struct task_regs *regs, struct reach_threads *threads);
 
 /* The same of one thread, from what /proc/PID/task/TID/syscall says: @text. */
 void registers_parse(struct mlk_reach_thread *thread, const char *text);
+
+/* @threads was read at several moments of a pass: a thread whose registers were always the same
+ * is there once, and one that has moved with all that were seen, as one that ran.  Returns how
+ * many threads there are of which nothing is known. */
+size_t registers_settle(struct reach_threads *threads);
+
+/* Forget them. */
+void reach_threads_release(struct reach_threads *threads);
 
 #endif

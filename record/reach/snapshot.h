@@ -1,14 +1,17 @@
 /* snapshot.h - several passes through a process's memory, by a thread of their own
  *
- * Nothing of the process is stopped.  A pointer that moves while a pass goes on may be in none of
- * the places where the pass looks; so there are several, which follow each other.
+ * Nothing of the process is stopped, unless that is asked for.  A pointer that moves while a pass
+ * goes on may be in none of the places where the pass looks; so there are several, which follow
+ * each other.
  */
 #ifndef RECORD_REACH_SNAPSHOT_H
 #define RECORD_REACH_SNAPSHOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "format/writer.h"
+#include "record/reach/task_regs.h"
 #include "record/target/target.h"
 
 struct reach_snapshot; /* opaque; for one thread */
@@ -20,6 +23,10 @@ struct reach_opts {
 	uint32_t first_pass;	     /* number of its first pass, from 1 on */
 	unsigned int passes;	     /* at least 1 */
 	uint64_t apart_ns;	     /* from the end of a pass to the next one */
+	struct task_regs *regs;	     /* borrowed likewise; NULL: not allowed */
+	bool still;		     /* nothing of the process runs meanwhile */
+	bool stop;		     /* stop it for a copy, of which a single pass is made */
+	bool heap; /* the allocator's blocks are listed, too, as nobody has recorded them all */
 };
 
 /* What was seen of the memory. */
@@ -28,6 +35,11 @@ struct reach_result {
 	uint64_t words;	     /* of the last one */
 	uint64_t read_bytes; /* that it read */
 	uint64_t unread_bytes;
+	uint64_t stopped_ns; /* how long it was stopped */
+	int stop_err;	     /* why it was not, as it should have been: -errno, and -EFBIG as
+				frozen_prepare() has it; 0 */
+	int smaps_err;	     /* why where the memory is is not in the trace; 0: it is */
+	int heap_err;	     /* why the allocator's blocks are not in the trace; 0: they are */
 };
 
 /* Begin.  On failure *@out is NULL.  Returns 0, -ENOMEM or -errno: the memory cannot be read. */

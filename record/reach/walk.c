@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "format/trace.h"
-#include "record/reach/pages.h"
+#include "record/reach/frozen.h"
 #include "record/reach/targets.h"
+#include "record/target/pages.h"
 
 #define PIECE (256u << 10) /* bytes that are read at once: they stay in the cache */
 
@@ -20,6 +21,7 @@ struct walker {
 	uint64_t piece[PIECE / 8];
 	struct mlk_pointer words[MLK_MAX_POINTERS];
 	size_t nr;
+	size_t next_run; /* of what is frozen */
 };
 
 /* Is @m the beginning of a data segment that the loader made read-only (RELRO)? Its file is
@@ -84,13 +86,13 @@ static int give_words(struct walker *w)
 	return nr ? w->walk->sink(w->walk->arg, w->words, nr) : 0;
 }
 
-/* Look at the @len bytes that lie at @address.  Returns as the sink. */
-static int take_piece(struct walker *w, uint64_t address, size_t len)
+/* Look at @piece, the @len bytes that lie at @address.  Returns as the sink. */
+static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
 {
 	for (size_t i = 0; i < len / 8; i++) {
-		if (!targets_hold(&w->targets, w->piece[i]))
+		if (!targets_hold(&w->targets, piece[i]))
 			continue;
-		w->words[w->nr++] = (struct mlk_pointer){address + i * 8, w->piece[i]};
+		w->words[w->nr++] = (struct mlk_pointer){address + i * 8, piece[i]};
 		if (w->nr == MLK_MAX_POINTERS) {
 			int err = give_words(w);
 
@@ -121,7 +123,7 @@ static int read_run(struct walker *w, struct mlk_range *range, uint64_t from, ui
 			continue;
 		}
 		got &= ~7l;
-		err = take_piece(w, from, (size_t)got);
+		err = take_piece(w, w->piece, from, (size_t)got);
 		if (err)
 			return err;
 		from += (uint64_t)got;
@@ -129,11 +131,36 @@ static int read_run(struct walker *w, struct mlk_range *range, uint64_t from, ui
 	return 0;
 }
 
+/* The same of what was copied while the process stood still. */
+static int walk_frozen(struct walker *w, struct mlk_range *range)
+{
+	const struct frozen *f = w->walk->frozen;
+	uint64_t seen = 0;
+	int err = 0;
+
+	range->unread = 0;
+	for (; w->next_run < f->nr_runs && !err; w->next_run++) {
+		const struct freeze_run *run = &f->runs[w->next_run];
+
+		if (run->start >= range->end)
+			break;
+		seen += run->bytes;
+		range->unread += run->unread;
+		if (w->walk->stop && *w->walk->stop)
+			return -ECANCELED;
+		err = take_piece(w, frozen_words(f, run), run->start, run->bytes);
+	}
+	range->absent = range->end - range->start - seen;
+	return err;
+}
+
 static int walk_range(struct walker *w, struct mlk_range *range)
 {
 	uint64_t from, to, seen = 0;
 	int more, err;
 
+	if (w->walk->frozen)
+		return walk_frozen(w, range);
 	range->absent = range->unread = 0;
 	pages_begin(&w->pages, range->start);
 	while ((more = pages_next(&w->pages, range->end, &from, &to)) > 0) {

@@ -8,6 +8,9 @@
 
 #include "format/reach.h"
 
+struct frozen;
+struct mlk_mapping;
+
 /* What is walked through, and who gets the words. */
 struct reach_walk {
 	int mem, pagemap;	  /* /proc/PID/mem and /proc/PID/pagemap, open for reading */
@@ -16,15 +19,15 @@ struct reach_walk {
 	/* Take @nr words, behind those of the call before.  Returns 0, or -errno to end it. */
 	int (*sink)(void *arg, const struct mlk_pointer *words, size_t nr);
 	void *arg;
-	const _Atomic bool *stop; /* end it early, with -ECANCELED; NULL: never */
-	uint64_t words;		  /* given to the sink, set by reach_walk_run() */
+	const struct frozen *frozen; /* a copy to read in place of those files; NULL: none */
+	const _Atomic bool *stop;    /* end it early, with -ECANCELED; NULL: never */
+	uint64_t words;		     /* given to the sink, set by reach_walk_run() */
 };
 
 /* The ranges of a process, from its mappings @maps (@nr): what is writable, and what may have
  * been so before it was made read-only.  *@ranges is to be freed; the paths are
  * borrowed.  Returns 0 or
  * -ENOMEM. */
-struct mlk_mapping;
 int reach_ranges(const struct mlk_mapping *maps, size_t nr, struct mlk_range **ranges,
 		 size_t *nr_ranges);
 

@@ -11,8 +11,9 @@
 #include "record/module/module_table.h"
 #include "record/target/link_map.h"
 
-#define FIND_NS 1000000000u /* longest wait for a new program's libraries */
-#define HELD_NS 200000000u  /* how long a process may be held for what is waiting */
+#define FIND_NS	 1000000000u /* longest wait for a new program's libraries */
+#define MOVES_NS 5000000u    /* longest time of an exec that nobody is told of */
+#define HELD_NS	 200000000u  /* how long a process may be held for what is waiting */
 
 /* Does the file of @m, which @p has or had mapped, define malloc for others, too?  (A loader's
  * gives way to the C library's.) */
@@ -225,8 +226,62 @@ static void doubt(struct session *s, struct process *p)
 	session_read_sideband(s);
 }
 
-/* Make sure that the probes are where the program allocates that @p runs since @execed_ns. */
-static void look(struct session *s, struct process *p, uint64_t execed_ns)
+/* Has the process with the random bytes at @random, of its program, begun another, or is it about
+ * to?  The notice of that comes later than its new mappings.  It takes MOVES_NS if it has not. */
+static bool moves_on(const struct process *p, uint64_t random)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+	uint64_t end_ns = clock_now_ns() + MOVES_NS, now;
+
+	do {
+		now = target_auxv(&p->target, AT_RANDOM);
+		if (!random || now != random || target_is_ending(&p->target))
+			return true;
+		nanosleep(&moment, NULL);
+	} while (clock_now_ns() < end_ns);
+	return false;
+}
+
+/* Was it said already why the program of @p cannot be recorded?  From now on it was. */
+static bool is_explained(struct session *s, const struct process *p)
+{
+	struct explained_programs *e = &s->explained;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+	for (const char *at = p->target.exe; *at; at++)
+		hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+	for (size_t i = 0; i < e->nr && i < EXPLAINED; i++)
+		if (e->hashes[i] == hash)
+			return true;
+	e->hashes[e->nr++ % EXPLAINED] = hash;
+	return false;
+}
+
+/* As allocators_find(), of the program with the random bytes at @random; -ESRCH also where @p has
+ * begun another meanwhile.  Why there is none is said once of a program. */
+static int find_allocators(struct session *s, struct process *p, uint64_t random,
+			   struct allocators *now)
+{
+	bool hushed = p->target.hushed;
+	int err;
+
+	p->target.hushed = true;
+	err = allocators_find(now, &p->target, &s->allocator_opts);
+	p->target.hushed = hushed;
+	if (!err || err == -ESRCH || hushed)
+		return err;
+	if (moves_on(p, random))
+		return -ESRCH;
+	p->target.hushed = is_explained(s, p);
+	if (p->target.hushed)
+		return err;
+	allocators_release(now);
+	return allocators_find(now, &p->target, &s->allocator_opts);
+}
+
+/* Make sure that the probes are where the program allocates that @p runs since @execed_ns, with its
+ * random bytes at @random. */
+static void look(struct session *s, struct process *p, uint64_t execed_ns, uint64_t random)
 {
 	struct allocators now;
 	bool is_other = false;
@@ -235,8 +290,8 @@ static void look(struct session *s, struct process *p, uint64_t execed_ns)
 	target_describe(&p->target);
 	if (p->target.pid == s->pid)
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));
-	err = allocators_find(&now, &p->target, &s->allocator_opts);
-	if (err && !target_is_ending(&p->target))
+	err = find_allocators(s, p, random, &now);
+	if (err && err != -ESRCH && !target_is_ending(&p->target))
 		p->exec.why = "runs a program whose malloc cannot be found";
 	if (!err) {
 		is_other = !now.guessed && !allocators_same(&now, &p->allocators);
@@ -264,12 +319,14 @@ static void look(struct session *s, struct process *p, uint64_t execed_ns)
 
 void exec_follow(struct session *s, struct process *p)
 {
-	uint64_t execed_ns = p->exec.since_ns;
+	uint64_t execed_ns = p->exec.since_ns, random;
 	bool is_static;
 	int err;
 
 	if (!execed_ns)
 		return;
+	/* of what is asked below: it may begin another program between two questions */
+	random = target_auxv(&p->target, AT_RANDOM);
 	is_static = !target_auxv(&p->target, AT_BASE);
 	if (!is_static && !p->exec.loaded && !link_map_complete(&p->target, false) &&
 	    clock_now_ns() - execed_ns < FIND_NS && !target_has_ended(&p->target))
@@ -286,7 +343,7 @@ void exec_follow(struct session *s, struct process *p)
 		doubt(s, p);
 		return;
 	}
-	look(s, p, execed_ns);
+	look(s, p, execed_ns, random);
 	/* Its loader lists no libraries yet (musl's): there may be more to come. */
 	if (p->exec.loaded && p->allocators.guessed && !p->exec.in_doubt)
 		p->exec.since_ns = execed_ns;

@@ -1,6 +1,7 @@
 /* no_events.c - the target slept or was stopped, its allocator is elsewhere, or it really made no
  * calls
  */
+#include "record/session/no_events.h"
 
 #include <inttypes.h>
 #include <stdio.h>

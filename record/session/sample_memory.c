@@ -147,6 +147,7 @@ static void take_sample(struct session *s, struct process *p)
 		return; /* that it ends is told when it has */
 	}
 	add_waiting(s, p);
+	session_sample_regions(s, p);
 	if (wants_walk(s, p, &sample)) {
 		m->sample = sample;
 		m->waits = true;
@@ -201,8 +202,10 @@ uint64_t session_sample_memory(struct session *s, uint64_t now_ns)
 
 void session_sample_all(struct session *s)
 {
-	for (size_t i = 0; i < s->nr; i++)
+	for (size_t i = 0; i < s->nr; i++) {
 		s->all[i]->memory.due_ns = 0;
+		s->all[i]->regions.wanted = true;
+	}
 	s->memory.due_ns = 0;
 	session_sample_memory(s, clock_now_ns());
 }

@@ -38,6 +38,7 @@ struct process *session_append(struct session *s)
 		return NULL;
 	}
 	p->target.pidfd = -1;
+	p->threads.all = s->names_threads;
 	p->target.helper = s->helper;
 	s->all[s->nr++] = p;
 	return p;
@@ -64,6 +65,7 @@ int session_add_pid(struct session *s, pid_t pid)
 		log_error("cannot watch process %d: %s", (int)pid, strerror(ENOMEM));
 		return -ENOMEM;
 	}
+	p->target.unprobed = s->looks;
 	err = target_open(&p->target, pid);
 	if (!s->pid) {
 		s->pid = pid;
@@ -125,7 +127,7 @@ void session_write_accounts(struct session *s, bool last)
 
 void session_release(struct session *s)
 {
-	session_reach_end(s);
+	session_reach_close(s);
 	for (size_t i = 0; i < s->nr; i++) {
 		if (s->probes)
 			session_drop_probes(s, s->all[i]);

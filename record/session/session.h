@@ -52,6 +52,14 @@ struct known_programs {
 	size_t nr; /* ever known */
 };
 
+/* Programs of which it was said why they cannot be recorded: hashes of their paths, the last ones.
+ */
+struct explained_programs {
+#define EXPLAINED 64
+	uint64_t hashes[EXPLAINED];
+	size_t nr; /* ever explained */
+};
+
 /* Samples of the memory of all processes. */
 struct session_memory {
 	struct memory_list list;
@@ -70,7 +78,10 @@ struct session_memory {
 /* Snapshots of the pointers in the memory of all processes. */
 struct session_reach {
 	unsigned int passes;	    /* of each; 0: none are taken */
+	bool stop;		    /* processes are stopped for it */
 	uint32_t snapshot;	    /* number of the last one; 0: there is none */
+	uint64_t taken;		    /* of processes; that are whole */
+	struct task_regs *regs;	    /* NULL: not allowed */
 	struct reach_snapshot *now; /* under way, of the process of; NULL: none */
 	struct process *of;
 };
@@ -105,7 +116,7 @@ struct backend {
 	void (*count_choices)(const struct session *s, struct choice_counts *counts);
 };
 
-extern const struct backend backend_bpf, backend_preload;
+extern const struct backend backend_bpf, backend_preload, backend_look;
 
 /* A recording's whole state.  It owns what it points to, but the helper and the tracer. */
 struct session {
@@ -122,6 +133,7 @@ struct session {
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
 	bool follow;	 /* children are recorded */
+	bool looks;	 /* no events: only the memory is looked at; set before session_add_pid() */
 	pid_t pid;	 /* the first process */
 	char comm[64];	 /* its name */
 	char named[512]; /* all that session_add_pid() added, for people */
@@ -147,6 +159,7 @@ struct session {
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
 	struct session_gaps gaps;
 	struct known_programs known;
+	struct explained_programs explained;
 	uint64_t attach_ns, detach_ns; /* how long attaching and detaching took */
 	bool quiet_told;	       /* that nothing was seen, and why */
 	bool gives_back;	       /* madvise gave memory back */
@@ -157,6 +170,9 @@ struct session {
 	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	  /* events since probes_consume() was called */
 	uint64_t marks;		  /* in all traces */
+	bool names_threads;	  /* all, as the probes only count some of them */
+	struct choice sites[64];  /* that were chosen last, with their names */
+	size_t nr_sites;	  /* ever chosen */
 	bool chosen;		  /* something was, in this trace or one before it */
 	bool switched;		  /* the trace is not the recording's first */
 	struct mlk_losses before; /* what was lost in those before it */
@@ -247,6 +263,10 @@ void session_write_accounts(struct session *s, bool last);
  */
 int session_choose(struct session *s, const struct choice *choice, char *why);
 
+/* What the chosen site was called, as "leak" or "0x55d0c0ffee00", into the CHOICE_NAME bytes at
+ * @name. */
+void session_site_name(const struct session *s, const struct choice_listed *site, char *name);
+
 /* As backend.count_choices(); where the backend has none, all is recorded. */
 void session_count_choices(const struct session *s, struct choice_counts *counts);
 
@@ -265,6 +285,9 @@ void session_sample_all(struct session *s);
 
 /* Note that @p has ended. */
 void session_sample_ended(struct session *s, struct process *p);
+
+/* Write all that @p has mapped, if it is time to. */
+void session_sample_regions(struct session *s, struct process *p);
 
 /* Put all samples into the trace, and wait for none. */
 void session_flush_memory(struct session *s);
@@ -287,18 +310,30 @@ void session_look_at_all_pages(struct session *s);
 /* The pointers in their memory: session_reach.c.  Errors go to s->out.err; what else goes wrong is
  * logged. */
 
+/* Do what takes privileges before they are given up, if s->reach.passes is not 0. */
+void session_reach_open(struct session *s);
+
 /* Begin a snapshot of all processes, if none is under way and s->reach.passes is not 0.  Returns
  * whether one is. */
 bool session_reach_begin(struct session *s);
 
+/* A descriptor that is readable when the one that is under way goes on. */
+int session_reach_fd(const struct session *s);
+
 /* Go on with it.  Returns whether there is more to do. */
 bool session_reach_step(struct session *s);
+
+/* Process @pid is held at its end by s->tracer: its memory is read once more, and it is let go. */
+void session_reach_at_exit(struct session *s, pid_t pid);
 
 /* @p has ended. */
 void session_reach_leave(struct session *s, const struct process *p);
 
 /* End the snapshot that is under way, if there is one. */
 void session_reach_end(struct session *s);
+
+/* The same, and no more will be taken. */
+void session_reach_close(struct session *s);
 
 /* Put onto the file what has come so far. */
 void session_flush(struct session *s);
@@ -358,15 +393,6 @@ void write_deferred_frees(struct session *s);
 /* What takes in what happens to them; borrows @s. */
 struct preload_sink session_sink(struct session *s);
 
-/* Why not one event was seen: no_events.c. */
-
-/* CPU time that @t has used so far, in clock ticks. */
-uint64_t no_events_cpu_ticks(const struct target *t);
-
-/* Say on stderr which of the known causes it is that nothing of @t came from the functions of @a;
- * @ticks is its CPU time when they were probed. */
-void no_events_explain(const struct target *t, const struct allocators *a, uint64_t ticks);
-
 /* The probes of a process whose main thread has ended: leader.c. */
 
 /* Has the main thread of @p ended, or the thread that took its place? Then make sure that its
@@ -416,6 +442,7 @@ void exec_judge(struct session *s, struct process *p);
 /* The backends' start() and consume(): session_start.c, session_drain.c. */
 int session_start_bpf(struct session *s, const struct session_opts *opts);
 int session_start_preload(struct session *s, const struct session_opts *opts);
+int session_start_look(struct session *s, const struct session_opts *opts);
 bool session_drain_probes(struct session *s);
 bool session_drain_preload(struct session *s);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "record/preload/preload_choices.h"
+#include "record/session/no_events.h"
 #include "record/session/session.h"
 
 #include "mleak.h"
@@ -126,6 +127,43 @@ const struct backend backend_preload = {.name = "preload",
 					.stop = stop_preloaded,
 					.choose = choose_preloaded,
 					.count_choices = count_preloaded};
+
+static int no_fd(const struct session *s, int i)
+{
+	(void)s, (void)i;
+	return -1;
+}
+
+static bool nothing_waits(struct session *s)
+{
+	(void)s;
+	return true;
+}
+
+static void no_losses(const struct session *s, struct mlk_losses *losses)
+{
+	(void)s, (void)losses;
+}
+
+static void explain_no_look(const struct session *s, const struct process *p)
+{
+	(void)s, (void)p;
+}
+
+static void stop_nothing(struct session *s)
+{
+	(void)s;
+}
+
+const struct backend backend_look = {.name = "memory alone",
+				     .start = session_start_look,
+				     .go = stop_nothing,
+				     .fd = no_fd,
+				     .consume = nothing_waits,
+				     .losses = no_losses,
+				     .explain_losses = explain_nothing,
+				     .explain = explain_no_look,
+				     .stop = stop_nothing};
 
 /* The process that forked @p, as it says; or the command, if that is none of ours. */
 static struct process *parent_of(struct session *s, pid_t parent)

@@ -7,11 +7,41 @@
 #include "record/base/clock.h"
 #include "record/session/session.h"
 
+#define NR_SITES (sizeof(((struct session *)0)->sites) / sizeof(struct choice))
+
+/* What the site @c is called, into the CHOICE_NAME bytes at @name. */
+static void name_site(const struct choice *c, char *name)
+{
+	if (c->name[0])
+		memcpy(name, c->name, sizeof(c->name));
+	else if (c->size == 1)
+		snprintf(name, CHOICE_NAME, "0x%" PRIx64, c->start);
+	else
+		snprintf(name, CHOICE_NAME, "0x%" PRIx64 "+%" PRIu64, c->start, c->size);
+}
+
+void session_site_name(const struct session *s, const struct choice_listed *site, char *name)
+{
+	struct choice as = {.start = site->start, .size = site->size};
+
+	/* of one range the last name */
+	for (size_t i = 0; i < s->nr_sites && i < NR_SITES; i++) {
+		const struct choice *c = &s->sites[(s->nr_sites - 1 - i) % NR_SITES];
+
+		if (c->pid == site->pid && c->start == site->start && c->size == site->size) {
+			as = *c;
+			break;
+		}
+	}
+	name_site(&as, name);
+}
+
 /* What @c asks for, as the options of `mleak ctl` say it, in the @size bytes at @text. */
 static void describe_choice(const struct choice *c, char *text, size_t size)
 {
 	static const char *const kinds[TRIGGER_NR] = {"thread", "process", "site"};
 	const char *mode = c->recorded ? "recorded" : "counted";
+	char name[CHOICE_NAME];
 
 	switch (c->of) {
 	case CHOICE_ALL:
@@ -24,8 +54,8 @@ static void describe_choice(const struct choice *c, char *text, size_t size)
 		snprintf(text, size, "process %d=%s", (int)c->pid, mode);
 		break;
 	case CHOICE_SITE:
-		snprintf(text, size, "site 0x%" PRIx64 "+%" PRIu64 " of process %d=%s", c->start,
-			 c->size, (int)c->pid, mode);
+		name_site(c, name);
+		snprintf(text, size, "site %s of process %d=%s", name, (int)c->pid, mode);
 		break;
 	case CHOICE_TRIGGER:
 		if (c->bytes == TRIGGER_NEVER)
@@ -33,12 +63,14 @@ static void describe_choice(const struct choice *c, char *text, size_t size)
 		else
 			snprintf(text, size, "trigger %s:%" PRIu64, kinds[c->trigger], c->bytes);
 		break;
+	case CHOICE_PASSAGE:
+		break;
 	}
 }
 
 int session_choose(struct session *s, const struct choice *choice, char *why)
 {
-	char text[128];
+	char text[CHOICE_NAME + 64] = "";
 	int err;
 
 	if (!s->backend->choose) {
@@ -47,8 +79,11 @@ int session_choose(struct session *s, const struct choice *choice, char *why)
 		return -EOPNOTSUPP;
 	}
 	err = s->backend->choose(s, choice, why);
-	if (err)
+	/* a passage chooses nothing by itself */
+	if (err || choice->of == CHOICE_PASSAGE)
 		return err;
+	if (choice->of == CHOICE_SITE)
+		s->sites[s->nr_sites++ % NR_SITES] = *choice;
 	s->chosen = true;
 	describe_choice(choice, text, sizeof(text));
 	session_mark(s, MLK_MARK_CHANGE, text);

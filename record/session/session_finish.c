@@ -59,7 +59,8 @@ void session_finish(struct session *s, enum mlk_end reason)
 	int err;
 
 	session_reach_end(s);
-	session_sample_all(s);
+	if (!s->looks)
+		session_sample_all(s);
 	s->end_ns = clock_now_ns();
 	s->backend->stop(s);
 	s->detach_ns = clock_now_ns() - s->end_ns;

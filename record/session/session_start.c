@@ -13,6 +13,7 @@
 #include "record/base/kernel.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/tracer.h"
+#include "record/session/no_events.h"
 #include "record/session/session.h"
 #include "record/target/threads.h"
 
@@ -130,9 +131,11 @@ static int prepare(struct session *s, struct process *p)
 		return skip_ended(s, p, -ESRCH);
 	}
 	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
+	if (s->names_threads)
+		trace_out_fail(&s->out, threads_see_all(&p->threads, &p->target));
 	if (s->out.err)
 		return s->out.err;
-	if (!p->target.started)
+	if (!p->target.started && !s->looks)
 		take_snapshot(s, p);
 	if (!s->backend->probes)
 		return 0;
@@ -333,6 +336,7 @@ int session_start_bpf(struct session *s, const struct session_opts *opts)
 	struct loading loading = {0};
 	int err, deaf;
 
+	s->names_threads = filters_by_thread(&opts->filters);
 	loading_begin(&loading, s, opts);
 	s->allocator_opts.spares_handlers = probes_spare_handlers(&loading.opts);
 	deaf = listen_to(s); /* to its first event, too, a kernel has to wait for itself */
@@ -370,11 +374,24 @@ int session_start_preload(struct session *s, const struct session_opts *opts)
 	return 0;
 }
 
+int session_start_look(struct session *s, const struct session_opts *opts)
+{
+	int err;
+
+	s->out.listening = true; /* for so short a time */
+	err = prepare_all(s, opts);
+	s->placing_ns = s->armed_ns = clock_now_ns();
+	s->maps_known_ns = UINT64_MAX;
+	for (size_t i = 0; i < s->nr; i++)
+		s->all[i]->probed = true;
+	return err;
+}
+
 int session_start(struct session *s, const struct session_opts *opts)
 {
 	int niceness = getpriority(PRIO_PROCESS, 0), err;
 
-	s->backend = s->preload ? &backend_preload : &backend_bpf;
+	s->backend = s->looks ? &backend_look : s->preload ? &backend_preload : &backend_bpf;
 	err = session_write_meta(s, opts);
 	s->out.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;

@@ -234,12 +234,11 @@ static bool would_die(const struct target *t)
 
 int target_open(struct target *t, pid_t pid)
 {
-	struct helper *helper = t->helper;
+	const struct target known = {.helper = t->helper, .unprobed = t->unprobed};
 	struct maps maps = {0};
 	int err;
 
-	memset(t, 0, sizeof(*t));
-	t->helper = helper;
+	*t = known;
 	t->pid = t->task = pid;
 	t->pidfd = proc_pidfd(pid);
 	if (t->pidfd < 0) {
@@ -269,7 +268,7 @@ int target_open(struct target *t, pid_t pid)
 			  (int)pid, t->exe);
 		return -ENOEXEC;
 	}
-	if (would_die(t))
+	if (!t->unprobed && would_die(t))
 		return -EPERM;
 	return 0;
 }

@@ -18,13 +18,15 @@ struct target {
 	int pidfd;  /* readable when the process has ended */
 	struct helper *helper; /* does what the kernel refuses us; NULL: there is none */
 	bool started;	       /* by us: it is our child */
+	bool unprobed;	       /* nothing will be put into its code */
 	bool hushed;	       /* why it cannot be recorded is not said: it was of many others */
 	char comm[64];	       /* its name */
 	char exe[PATH_MAX];
 	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */
 };
 
-/* Attach to process @pid by reference: nothing of it is changed; only the helper of @t is used.  On
+/* Attach to process @pid by reference: nothing of it is changed; only helper and unprobed of @t
+ * are used.  On
  * failure one sentence was logged. target_release() in any case.  Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
 

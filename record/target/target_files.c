@@ -44,6 +44,7 @@ int target_open_file(const struct target *t, enum helper_file file)
 		     [HELPER_AUXV] = {"auxv", O_RDONLY},
 		     [HELPER_STATUS] = {"status", O_RDONLY},
 		     [HELPER_ROLLUP] = {"smaps_rollup", O_RDONLY},
+		     [HELPER_SMAPS] = {"smaps", O_RDONLY},
 		     [HELPER_MEM] = {"mem", O_RDONLY},
 		     [HELPER_PAGEMAP] = {"pagemap", O_RDONLY},
 		     [HELPER_EXE] = {"exe", O_PATH},

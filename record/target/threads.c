@@ -84,6 +84,7 @@ static struct thread_entry *set_name(struct threads *ts, uint32_t tid, const cha
 		return NULL;
 	snprintf(e->name, sizeof(e->name), "%s", name);
 	e->written = false;
+	e->seen |= ts->all;
 	ts->unwritten |= e->seen;
 	return e;
 }
@@ -121,6 +122,25 @@ static void read_name(struct thread_entry *e, const struct target *t)
 	if (target_is_reaped(t))
 		e->name[0] = '\0';
 	e->name[strcspn(e->name, "\n")] = '\0';
+}
+
+int threads_see_all(struct threads *ts, const struct target *t)
+{
+	DIR *dir = proc_threads(t->pid);
+	struct thread_entry *e;
+	pid_t tid;
+	int err = 0;
+
+	ts->all = true;
+	while (dir && !err && (tid = proc_next_thread(dir)) > 0) {
+		err = threads_see(ts, (uint32_t)tid);
+		e = err ? NULL : entry_of(ts, (uint32_t)tid);
+		if (e && !e->name[0])
+			read_name(e, t); /* now: it may have ended by the time it is written */
+	}
+	if (dir)
+		closedir(dir);
+	return err;
 }
 
 int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, const struct target *of,

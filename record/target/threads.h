@@ -16,6 +16,7 @@ struct threads {
 	size_t nr, room;
 	uint32_t last;	/* tid seen last: events come in runs of one thread */
 	bool unwritten; /* there are names that the trace does not have yet */
+	bool all;	/* the names of those that are not seen are wanted, too: they are counted */
 };
 
 /* Note that @tid exists.  Returns 0 or -ENOMEM. */
@@ -23,6 +24,10 @@ int threads_see(struct threads *ts, uint32_t tid);
 
 /* Note its name.  Returns 0 or -ENOMEM. */
 int threads_name(struct threads *ts, uint32_t tid, const char *name);
+
+/* From now on the names of all threads are wanted: read those of @t that there are now.  Returns 0
+ * or -ENOMEM. */
+int threads_see_all(struct threads *ts, const struct target *t);
 
 /* Its name as noted last, valid until the next call; "": not known. */
 const char *threads_find(const struct threads *ts, uint32_t tid);

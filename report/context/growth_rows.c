@@ -251,12 +251,14 @@ int growth_rows_init(struct growth_rows *rows, const struct report_data *export,
 	size_t nr = export->view->nr + export->view->left_out;
 	int err;
 
-	*rows = (struct growth_rows){calloc(nr + 1, sizeof(*rows->all)), nr, NULL};
+	*rows = (struct growth_rows){calloc(nr + 1, sizeof(*rows->all)), 0, NULL};
 	if (!rows->all)
 		return -ENOMEM;
 	err = stack_names_new(&rows->names, &export->view->source, &export->view->opts);
-	for (size_t i = 0; i < rows->nr && !err; i++)
-		rows->all[i] = row_of(export, growth, i);
+	/* blocks that are not in the trace's events have no times */
+	for (size_t i = 0; i < nr && !err; i++)
+		if (view_stack(export->view, i)->allocs)
+			rows->all[rows->nr++] = row_of(export, growth, i);
 	if (!err)
 		err = find_shapes(rows, export, growth);
 	if (!err)

@@ -8,6 +8,23 @@
 #include "report/base/text.h"
 #include "report/name/stack_id.h"
 
+void print_no_blocks(FILE *out, const struct report_data *export)
+{
+	uint64_t counted = replay_only_counted(export->leaks);
+	char number[TEXT_NUMBER_MAX];
+
+	if (!counted) {
+		fputs("no outstanding blocks\n", out);
+		return;
+	}
+	fprintf(out,
+		"nothing was recorded in full: %s %s only counted; to see how many each thread "
+		"has: mleak report --by thread ",
+		text_number(number, counted), counted == 1 ? "allocation was" : "allocations were");
+	text_print(out, export->path);
+	fputc('\n', out);
+}
+
 static double seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
@@ -169,6 +186,15 @@ int shown_json(struct json *json, const struct report_data *export)
 	return 0;
 }
 
+struct live_amount report_data_lost(const struct report_data *export)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < export->view->nr + export->view->left_out; i++)
+		live_amount_add(&sum, view_stack(export->view, i)->lost);
+	return sum;
+}
+
 struct live_amount report_data_selected(const struct report_data *export)
 {
 	struct live_amount sum = view_shown(export->view);
@@ -182,5 +208,6 @@ struct live_amount report_data_filtered(const struct report_data *export)
 	struct live_amount all = export->leaks->totals.outstanding;
 	struct live_amount selected = report_data_selected(export);
 
+	live_amount_add(&all, export->leaks->older);
 	return (struct live_amount){all.blocks - selected.blocks, all.bytes - selected.bytes};
 }

@@ -23,6 +23,7 @@ struct growth;
 struct thread_accounts;
 struct stack_times;
 struct verdicts;
+struct stack_verdicts;
 
 /* All of it is borrowed. */
 struct report_data {
@@ -39,6 +40,7 @@ struct report_data {
 	const struct thread_accounts *accounts;	 /* for tables of threads, else NULL */
 	const struct stack_times *times;	 /* for a page; else NULL */
 	const struct verdicts *verdicts;	 /* where pointers are in the trace; else NULL */
+	const struct stack_verdicts *by_verdict; /* of each stack; with the former */
 };
 
 /* As what a table is printed: for people, or for programs. */
@@ -54,8 +56,15 @@ struct table_opts {
 /* What of all that is outstanding the view has, with what its top leaves out. */
 struct live_amount report_data_selected(const struct report_data *export);
 
+/* What of that is lost, by the pointers in memory; nothing where there are none. */
+struct live_amount report_data_lost(const struct report_data *export);
+
 /* What is outstanding and not in report_data_selected(). */
 struct live_amount report_data_filtered(const struct report_data *export);
+
+/* In place of blocks, for people: that none are outstanding, or that allocations were only counted.
+ */
+void print_no_blocks(FILE *out, const struct report_data *export);
 
 /* JSON with the schema of doc/report-json.md. */
 int print_json(FILE *out, const struct report_data *export);

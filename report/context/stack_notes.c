@@ -8,6 +8,7 @@
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
+#include "report/base/sizes.h"
 #include "report/base/text.h"
 
 static const struct {
@@ -159,17 +160,33 @@ static void print_times(FILE *out, const struct report_data *export, const struc
 		fprintf(out, "allocated at %.3f s", (double)first / 1e3);
 }
 
+void stack_notes_lost(FILE *out, const struct report_data *export, struct live_amount lost,
+		      const char *indent)
+{
+	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
+
+	if (export->by_verdict && lost.blocks)
+		fprintf(out, "%s%s in %s %s are lost: no pointer leads to them\n", indent,
+			size_text(bytes, lost.bytes), text_number(blocks, lost.blocks),
+			text_blocks(lost.blocks));
+}
+
 void stack_notes_print(FILE *out, const struct report_data *export, const struct stack_notes *notes,
 		       size_t i, const char *indent)
 {
 	uint32_t number = export->view->chosen[i];
 
 	fputs(indent, out);
+	if (!view_stack(export->view, i)->allocs) {
+		fputs("allocated before the recording\n", out);
+		return;
+	}
 	print_ages(out, notes, number);
 	fprintf(out, "\n%s", indent);
 	print_times(out, export, view_stack(export->view, i));
 	print_takers(out, notes, number);
 	fputc('\n', out);
+	stack_notes_lost(out, export, view_stack(export->view, i)->lost, indent);
 }
 
 void stack_notes_release(struct stack_notes *notes)

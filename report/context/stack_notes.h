@@ -49,6 +49,10 @@ int stack_notes_init(struct stack_notes *notes, const struct replay *leaks);
 void stack_notes_print(FILE *out, const struct report_data *export, const struct stack_notes *notes,
 		       size_t i, const char *indent);
 
+/* Print in a line behind @indent that of a stack, or of several, @lost is lost, if something is. */
+void stack_notes_lost(FILE *out, const struct report_data *export, struct live_amount lost,
+		      const char *indent);
+
 /* Release what @notes holds; an empty one is allowed. */
 void stack_notes_release(struct stack_notes *notes);
 

@@ -2,6 +2,7 @@
  * members mean */
 #include "report/machine/print_json.h"
 
+#include "report/context/stack_verdicts.h"
 #include "report/reach/verdicts.h"
 
 static void put_process(struct json *json, const struct report_data *export,
@@ -15,6 +16,8 @@ static void put_process(struct json *json, const struct report_data *export,
 	json_number(json, "took_ns", p->end_ns - p->begin_ns);
 	json_number(json, "passes", p->passes);
 	json_bool(json, "settled", p->settled);
+	json_bool(json, "stopped", p->stopped);
+	json_number(json, "changed", p->changed);
 	json_number(json, "read_bytes", p->read_bytes);
 	json_number(json, "unread_bytes", p->unread_bytes);
 	json_number(json, "running_threads", p->unknown_threads);
@@ -23,6 +26,29 @@ static void put_process(struct json *json, const struct report_data *export,
 		json_amount(json, block_verdict_word((enum block_verdict)verdict),
 			    p->sums[verdict]);
 	json_close(json, '}');
+	if (p->walked) {
+		json_text(json, "allocator", p->allocator);
+		json_number(json, "unwalked_bytes", p->unwalked);
+		json_open(json, "older", '{');
+		for (int verdict = VERDICT_LOST; verdict < VERDICT_NR; verdict++)
+			json_amount(json, block_verdict_word((enum block_verdict)verdict),
+				    p->older[verdict]);
+		json_close(json, '}');
+	}
+	json_close(json, '}');
+}
+
+void json_stack_verdicts(struct json *json, const struct report_data *export, uint32_t stack)
+{
+	if (!export->by_verdict)
+		return;
+	json_open(json, "verdicts", '{');
+	for (int verdict = 0; verdict < VERDICT_NR; verdict++) {
+		struct live_amount sum = export->by_verdict->all[stack][verdict];
+
+		if (sum.blocks)
+			json_amount(json, block_verdict_word((enum block_verdict)verdict), sum);
+	}
 	json_close(json, '}');
 }
 

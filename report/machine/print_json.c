@@ -295,6 +295,7 @@ void json_stack(struct json *json, const struct report_data *export,
 	json_number(json, "last_ns", report_data_since_start(export, stack->last_ns));
 	put_ages(json, notes->ages[export->view->chosen[i]]);
 	put_takers(json, notes, export->view->chosen[i]);
+	json_stack_verdicts(json, export, export->view->chosen[i]);
 	json_bool(json, "complete", stack->status == DWUNW_STATUS_ENDED);
 	json_open(json, "frames", '[');
 	for (size_t at = 0; at < nr; at++)

@@ -15,6 +15,10 @@ void json_amount(struct json *json, const char *key, struct live_amount amount);
 /* Append `reach`, where the trace has pointers. */
 void json_reach(struct json *json, const struct report_data *export);
 
+/* Write it of the outstanding blocks of stack @stack of the replay as the member "verdicts";
+ * nothing where it is not known. */
+void json_stack_verdicts(struct json *json, const struct report_data *export, uint32_t stack);
+
 /* Write @place as an element of an array. */
 void json_place(struct json *json, const struct place *place);
 

@@ -16,8 +16,10 @@
 #include "report/context/report_data.h"
 #include "report/machine/profile.pb-c.h"
 
-#define NR_VALUES 4 /* of a sample, as pprof has them: allocated, in use; objects, then bytes */
-#define PIECE	  ((size_t)1 << 20) /* bytes given to zlib at once: it counts in 32 bits */
+/* Of a sample, as pprof has them: allocated, in use; objects, then bytes.  Between them what is
+ * lost, if that is known. */
+#define MOST_VALUES 6
+#define PIECE	    ((size_t)1 << 20) /* bytes given to zlib at once: it counts in 32 bits */
 
 /* Compress what @z has as input, to its end if @flush says so. */
 static void push_gzip(z_stream *z, FILE *out, int flush)
@@ -95,31 +97,38 @@ static uint64_t mapping_of(struct builder *b, const char *path)
 	return number;
 }
 
+static size_t nr_values(const struct builder *b)
+{
+	return b->export->by_verdict ? MOST_VALUES : MOST_VALUES - 2;
+}
+
 /* The types of the values, the last one to be shown first, and what a period is. */
 static void set_types(struct builder *b)
 {
-	static const char *const names[NR_VALUES][2] = {{"alloc_objects", "count"},
-							{"alloc_space", "bytes"},
-							{"inuse_objects", "count"},
-							{"inuse_space", "bytes"}};
+	static const char *const names[MOST_VALUES][2] = {
+		{"alloc_objects", "count"}, {"alloc_space", "bytes"},	{"lost_objects", "count"},
+		{"lost_space", "bytes"},    {"inuse_objects", "count"}, {"inuse_space", "bytes"}};
 	Pprof__Profile *p = &b->profile;
-	Pprof__ValueType *types = get_memory(b, NR_VALUES + 1, sizeof(*types));
+	Pprof__ValueType *types = get_memory(b, MOST_VALUES + 1, sizeof(*types));
+	size_t nr = nr_values(b);
 
-	p->sample_type = get_memory(b, NR_VALUES, sizeof(*p->sample_type));
+	p->sample_type = get_memory(b, nr, sizeof(*p->sample_type));
 	if (b->failed)
 		return;
-	for (int i = 0; i < NR_VALUES; i++) {
+	for (size_t i = 0; i < nr; i++) {
+		const char *const *name = names[i < 2 ? i : i + MOST_VALUES - nr];
+
 		pprof__value_type__init(&types[i]);
-		types[i].type = text_number_of(b, names[i][0]);
-		types[i].unit = text_number_of(b, names[i][1]);
+		types[i].type = text_number_of(b, name[0]);
+		types[i].unit = text_number_of(b, name[1]);
 		p->sample_type[i] = &types[i];
 	}
-	p->n_sample_type = NR_VALUES;
-	p->default_sample_type = types[NR_VALUES - 1].type;
-	pprof__value_type__init(&types[NR_VALUES]);
-	types[NR_VALUES].type = text_number_of(b, "space");
-	types[NR_VALUES].unit = text_number_of(b, "bytes");
-	p->period_type = &types[NR_VALUES];
+	p->n_sample_type = nr;
+	p->default_sample_type = types[nr - 1].type;
+	pprof__value_type__init(&types[nr]);
+	types[nr].type = text_number_of(b, "space");
+	types[nr].unit = text_number_of(b, "bytes");
+	p->period_type = &types[nr];
 	p->period = 1;
 }
 
@@ -149,22 +158,26 @@ static void set_labels(struct builder *b, size_t i, Pprof__Sample *sample)
 static void set_sample(struct builder *b, size_t i, Pprof__Sample *sample)
 {
 	const struct stack *stack = view_stack(b->export->view, i);
-	size_t nr;
+	size_t nr, value = 0;
 	const uint32_t *path = places_path(b->export->places, i, &nr);
 
 	pprof__sample__init(sample);
 	sample->location_id = get_memory(b, nr, sizeof(*sample->location_id));
-	sample->value = get_memory(b, NR_VALUES, sizeof(*sample->value));
+	sample->value = get_memory(b, nr_values(b), sizeof(*sample->value));
 	if (b->failed)
 		return;
 	for (size_t at = 0; at < nr; at++)
 		sample->location_id[at] = (uint64_t)path[at] + 1;
 	sample->n_location_id = nr;
-	sample->value[0] = (int64_t)stack->allocated.blocks;
-	sample->value[1] = (int64_t)stack->allocated.bytes;
-	sample->value[2] = (int64_t)stack->blocks;
-	sample->value[3] = (int64_t)stack->bytes;
-	sample->n_value = NR_VALUES;
+	sample->value[value++] = (int64_t)stack->allocated.blocks;
+	sample->value[value++] = (int64_t)stack->allocated.bytes;
+	if (b->export->by_verdict) {
+		sample->value[value++] = (int64_t)stack->lost.blocks;
+		sample->value[value++] = (int64_t)stack->lost.bytes;
+	}
+	sample->value[value++] = (int64_t)stack->blocks;
+	sample->value[value++] = (int64_t)stack->bytes;
+	sample->n_value = value;
 	set_labels(b, i, sample);
 }
 

@@ -77,9 +77,12 @@ const char *symbols_module_path(const struct symbols_source *source,
 static char *place_text(const struct symbols_source *source, const struct dwunw_frame *frame)
 {
 	const char *path = symbols_module_path(source, frame);
+	const char *remark = trace_modules_remark_text(source->images, frame);
 	char *text;
 	int len;
 
+	if (remark)
+		return strdup(remark);
 	len = *path ? asprintf(&text, "%s+0x%" PRIx64, text_file_name(path), frame->addr)
 		    : asprintf(&text, "0x%" PRIx64, frame->pc);
 	return len < 0 ? NULL : text;
@@ -243,7 +246,8 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 		err = dwunw_symbol_resolve_batch(source->dw, names->all + done, nr - done,
 						 names->symbols + done);
 	for (size_t i = done; i < nr && !err; i++)
-		names->unnamed[i] = !opts->addresses && !names->symbols[i].function;
+		names->unnamed[i] = !opts->addresses && !names->symbols[i].function &&
+				    !trace_modules_remark_text(source->images, &names->all[i]);
 	if (!err)
 		err = name_all(names, source, opts, labels);
 	if (!err)

@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <sys/stat.h>
 
 #include "cmdline/values.h"
@@ -218,10 +217,15 @@ static int apply_between(struct report_opts *opts, const struct option_info *o, 
 		       : err;
 }
 
+/* "lost", "lost:BYTES", or BYTES. */
 static int apply_fail_on_leak(struct report_opts *opts, const struct option_info *o,
 			      const char *text)
 {
 	opts->fail_on_leak = true;
+	if (text && !strncmp(text, "lost", 4) && (!text[4] || text[4] == ':')) {
+		opts->fail_on_lost = true;
+		text = text[4] ? text + 5 : NULL;
+	}
 	return text ? option_bytes(o, text, 0, UINT64_MAX, NULL, &opts->fail_bytes) : 0;
 }
 
@@ -229,7 +233,8 @@ static int apply_fail_on(struct report_opts *opts, const struct option_info *o, 
 {
 	int word = option_word(o, text);
 
-	opts->fail_on_leak |= word == 0;
+	opts->fail_on_leak |= word == 0 || word == 2;
+	opts->fail_on_lost |= word == 2;
 	opts->fail_on_growing |= word == 1;
 	return word < 0 ? word : 0;
 }
@@ -308,6 +313,18 @@ static int apply_lost(struct report_opts *opts, const struct option_info *o, con
 	return 0;
 }
 
+#define MOST_TAG 0xfff /* within a page: a word with a tag in high bits is not in a trace */
+
+static int apply_tag_mask(struct report_opts *opts, const struct option_info *o, const char *text)
+{
+	if (value_address(text, &opts->tag_mask) || !opts->tag_mask || opts->tag_mask > MOST_TAG)
+		return option_refuse(o,
+				     "low bits, 0x1 to 0xfff, as words with tags in high bits "
+				     "are not in a trace",
+				     text);
+	return 0;
+}
+
 static int apply_addr(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	opts->find_addr = true;
@@ -381,6 +398,8 @@ static const struct effect {
 	{OPT_PER_PROCESS, FLAG, TO(view.each_process)},
 	{OPT_PID, .apply = apply_pid},
 	{OPT_STARTS_ONLY, FLAG, TO(starts_only)},
+	{OPT_TAG_MASK, .apply = apply_tag_mask},
+	{OPT_FULL, FLAG, TO(full)},
 	{OPT_STACK, .apply = apply_stack},
 	{OPT_STRICT, FLAG, TO(strict)},
 	{OPT_SUPPRESSIONS, TEXT, TO(suppressions)},
@@ -388,6 +407,7 @@ static const struct effect {
 	{OPT_TEMPORARY, .apply = apply_temporary},
 	{OPT_THREAD, TEXT, TO(choice.thread)},
 	{OPT_TIMELINE, FLAG, TO(timeline)},
+	{OPT_RESIDENT, FLAG, TO(resident)},
 	{OPT_VERDICT, .apply = apply_verdict},
 	{OPT_VMLINUX, .apply = apply_vmlinux},
 };

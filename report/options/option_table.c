@@ -36,8 +36,8 @@ static const struct option_info rows[] = {
 	{.key = OPT_BY,
 	 .name = "by",
 	 .arg = "KEY",
-	 .help = "in place of stacks, a table by KEY, also as csv and json. process, cgroup, "
-		 "cache, order and flags are for the kernel's memory",
+	 .help = "in place of stacks, a table by KEY, also as csv and json. cgroup, cache, order "
+		 "and flags are for the kernel's memory alone",
 	 .values = "thread thread-name module size function file age process cgroup cache order "
 		   "flags"},
 	{.key = OPT_GROWTH,
@@ -58,8 +58,8 @@ static const struct option_info rows[] = {
 	 .arg = "COST",
 	 .help = "what --folded counts and json and csv sort by, of blocks also the tree and "
 		 "--flat. allocated, peak and temporary show stacks without outstanding blocks, "
-		 "too [outstanding]",
-	 .values = "outstanding allocated peak temporary blocks"},
+		 "too; lost counts what no pointer leads to [outstanding]",
+	 .values = "outstanding allocated peak temporary blocks lost"},
 	{.key = OPT_TEMPORARY,
 	 .name = "temporary",
 	 .arg = "MS",
@@ -74,6 +74,10 @@ static const struct option_info rows[] = {
 	 .name = "around",
 	 .arg = "N",
 	 .help = "with --addr: N blocks on each side, 1 to 1000"},
+	{.key = OPT_RESIDENT,
+	 .name = "resident",
+	 .help = "in place of a report, whose the resident memory was when --reach read it: "
+		 "blocks, what is free between them, stacks, files; also with --format=json"},
 	{.key = OPT_DUMP,
 	 .name = "dump",
 	 .arg = "[=full]",
@@ -132,6 +136,11 @@ static const struct option_info rows[] = {
 	 .name = "start-pointers-only",
 	 .help = "for verdicts: a word that points into a block, not to its beginning, holds "
 		 "nothing"},
+	{.key = OPT_TAG_MASK,
+	 .name = "tag-mask",
+	 .arg = "MASK",
+	 .help = "for verdicts: these low bits of a word are a tag, as 0x7, and no part of its "
+		 "address"},
 	{.key = OPT_AT,
 	 .name = "at",
 	 .arg = "TIME",
@@ -191,14 +200,15 @@ static const struct option_info rows[] = {
 	 .name = "fail-on-leak",
 	 .arg = "[=BYTES]",
 	 .help = "exit with 1 when a byte (or more than BYTES) is shown or, of a difference, came "
-		 "to be; or a block was overrun. With 2 when the trace cannot tell",
+		 "to be; or a block was overrun. With 2 when the trace cannot tell. lost in place "
+		 "of BYTES, or lost:BYTES: only of what no pointer leads to",
 	 .group = "Other"},
 	{.key = OPT_FAIL_ON,
 	 .name = "fail-on",
 	 .arg = "WHAT",
 	 .help = "exit with 1 when there is a leak, as --fail-on-leak, or when a stack is growing, "
-		 "as --growth says",
-	 .values = "leak growing"},
+		 "as --growth says; or, lost, as --fail-on-leak=lost",
+	 .values = "leak growing lost"},
 	{.key = OPT_STRICT, .name = "strict", .help = "exit with 2 when there was a warning"},
 	{.key = OPT_COLOR,
 	 .name = "color",
@@ -232,6 +242,10 @@ static const struct option_info rows[] = {
 	{.key = 'q', .name = "quiet", .help = "do not show the progress on a terminal"},
 	{.key = 'h', .name = "help", .help = "print this help"},
 
+	/* of why alone */
+	{.key = OPT_FULL,
+	 .name = "full",
+	 .help = "show the whole stack of each block, not only its innermost functions"},
 	/* of unwind alone */
 	{.key = OPT_DROP_RAW,
 	 .name = "drop-raw",
@@ -245,79 +259,7 @@ static const struct option_info rows[] = {
 };
 
 #define NR_ROWS	       (sizeof(rows) / sizeof(*rows))
-#define NR_REPORT_ROWS (NR_ROWS - 2)
-
-/* An option of another command.  Its help is that of the row unless it has one of its own. */
-struct borrowed {
-	int value; /* the key of the row */
-	const char *help;
-};
-
-/* The options of `mleak diff`: those of report that are of use there. */
-static const struct borrowed diff_rows[] = {
-	{OPT_FORMAT, "tree (the default: text), folded, json, csv or html"},
-	{OPT_FOLDED, "the same as --format=folded: each stack with what was outstanding of it "
-		     "before and after"},
-	{'n', "only the N stacks with the largest change"},
-	{OPT_PID,
-	 "only what the process PID allocated, or the first PID in BEFORE and the second in AFTER"},
-	{OPT_THREAD, NULL},
-	{OPT_MODULE, NULL},
-	{OPT_FUNCTION, NULL},
-	{OPT_STACK, NULL},
-	{OPT_MIN_BYTES, NULL},
-	{OPT_MIN_BLOCKS, NULL},
-	{OPT_OLDER, NULL},
-	{OPT_VERDICT, NULL},
-	{OPT_LOST, NULL},
-	{OPT_STARTS_ONLY, NULL},
-	{OPT_AT, "the state this long after the start: in both traces, or at the first TIME in "
-		 "BEFORE and the second in AFTER"},
-	{OPT_BETWEEN, NULL},
-	{OPT_SUPPRESSIONS, NULL},
-	{OPT_NO_EMBEDDED, NULL},
-	{OPT_FULL_RECURSION, NULL},
-	{OPT_INLINE, NULL},
-	{OPT_OFFSETS, NULL},
-	{OPT_ADDRESSES, NULL},
-	{OPT_FULL_NAMES, NULL},
-	{OPT_NO_DEMANGLE, NULL},
-	{OPT_DEBUG_DIR, NULL},
-	{OPT_SYMFS, NULL},
-	{OPT_VMLINUX, NULL},
-	{OPT_DEBUGINFOD, NULL},
-	{OPT_FAIL_ON_LEAK, "exit with 1 when more is outstanding than before, or by more than "
-			   "BYTES; with 2 when the traces cannot tell"},
-	{OPT_FAIL_ON, "leak: the same as --fail-on-leak"},
-	{OPT_STRICT, NULL},
-	{OPT_COLOR, NULL},
-	{OPT_BYTES, NULL},
-	{OPT_NO_LIMIT, NULL},
-	{OPT_NO_PAGER, NULL},
-	{'j', NULL},
-	{OPT_MAX_MEMORY, NULL},
-	{'q', NULL},
-	{'h', NULL},
-};
-
-#define NR_DIFF_ROWS (sizeof(diff_rows) / sizeof(*diff_rows))
-
-/* And those of `mleak unwind`. */
-static const struct borrowed unwind_rows[] = {
-	{'o', NULL},
-	{OPT_DROP_RAW, NULL},
-	{OPT_SYMFS, "look for programs and libraries that are not in the trace below DIR first"},
-	{OPT_DEBUG_DIR, "look for them by their build-ids here before " DEFAULT_DEBUG_DIR
-			"; may be given several times"},
-	{'j', "read the trace with N threads [one for each CPU]"},
-	{OPT_MAX_MEMORY, NULL},
-	{'q', "print only what went wrong"},
-	{'h', NULL},
-};
-
-#define NR_UNWIND_ROWS (sizeof(unwind_rows) / sizeof(*unwind_rows))
-
-#define DIFF_FORMATS "tree folded json csv html"
+#define NR_REPORT_ROWS (NR_ROWS - 3)
 
 const struct option_info *option_row_of(int key)
 {
@@ -333,64 +275,4 @@ bool report_option(size_t i, struct option_info *option)
 	if (i < NR_REPORT_ROWS)
 		*option = rows[i];
 	return i < NR_REPORT_ROWS;
-}
-
-static void fill_borrowed(const struct borrowed *row, struct option_info *option)
-{
-	*option = *option_row_of(row->value);
-	if (row->help)
-		option->help = row->help;
-}
-
-bool unwind_option(size_t i, struct option_info *option)
-{
-	if (i >= NR_UNWIND_ROWS)
-		return false;
-	fill_borrowed(&unwind_rows[i], option);
-	option->group = NULL;
-	return true;
-}
-
-bool diff_option(size_t i, struct option_info *option)
-{
-	if (i >= NR_DIFF_ROWS)
-		return false;
-	fill_borrowed(&diff_rows[i], option);
-	if (diff_rows[i].value == OPT_FORMAT)
-		option->values = DIFF_FORMATS;
-	if (diff_rows[i].value == OPT_PID)
-		option->arg = "PID[,PID]";
-	if (diff_rows[i].value == OPT_FAIL_ON)
-		option->values = "leak";
-	if (diff_rows[i].value == OPT_AT)
-		option->arg = "TIME[,TIME]";
-	return true;
-}
-
-option_rows *option_rows_of(const char *command)
-{
-	if (!strcmp(command, "diff"))
-		return diff_option;
-	return strcmp(command, "unwind") ? report_option : unwind_option;
-}
-
-void report_opts_print_help(const char *command)
-{
-	if (!strcmp(command, "diff"))
-		puts("usage: mleak diff [OPTIONS] BEFORE AFTER\n"
-		     "       mleak diff [OPTIONS] --at A,B FILE\n\n"
-		     "Compares what is outstanding at the end of the traces BEFORE and AFTER, or "
-		     "at two\n"
-		     "moments of one trace: stacks that are new, grown, shrunk or gone.\n");
-	else if (!strcmp(command, "unwind"))
-		puts("usage: mleak unwind [OPTIONS] [FILE]\n\n"
-		     "Unwinds all stacks of the trace in FILE (default: " DEFAULT_PATH
-		     ") and stores them there, so\nthat each report of it takes a fraction of the "
-		     "time.\n");
-	else
-		puts("usage: mleak report [OPTIONS] [FILE]\n\n"
-		     "Shows which call paths allocated the blocks that were never freed, from the "
-		     "trace\n"
-		     "in FILE (default: " DEFAULT_PATH ").\n");
-	print_options(option_rows_of(command));
 }

@@ -1,5 +1,5 @@
-/* option_table.h - the options of `mleak report`, `mleak diff` and `mleak unwind`: their names, and
- * the help
+/* option_table.h - the options of `mleak report`, `mleak diff`, `mleak unwind` and `mleak why`:
+ * their names, and the help
  *
  * What they do is in option_apply.c.
  */
@@ -38,6 +38,8 @@ enum {
 	OPT_VERDICT,
 	OPT_LOST,
 	OPT_STARTS_ONLY,
+	OPT_TAG_MASK,
+	OPT_FULL,
 	OPT_AT,
 	OPT_BETWEEN,
 	OPT_SUPPRESSIONS,
@@ -62,13 +64,14 @@ enum {
 	OPT_DROP_RAW,
 	OPT_PID,
 	OPT_AROUND,
+	OPT_RESIDENT,
 	OPT_ADDR
 };
 
 /* Report's row of the option with the key @key, which there is. */
 const struct option_info *option_row_of(int key);
 
-/* The rows of @command: "diff", "unwind", else report. */
+/* The rows of @command: "diff", "unwind", "why", else report. */
 option_rows *option_rows_of(const char *command);
 
 #endif

@@ -32,15 +32,44 @@ static bool is_diff(char **argv)
 	return !strcmp(argv[0], "diff");
 }
 
+static bool is_why(char **argv)
+{
+	return !strcmp(argv[0], "why");
+}
+
+/* What is asked for comes before the trace, which may be left out behind an address. */
+static int read_why(struct report_opts *opts, int argc, char **argv)
+{
+	int nr = argc - optind;
+
+	opts->why = true;
+	if (nr > 2) {
+		log_error("usage: mleak why [OPTIONS] [ADDRESS|STACK] [FILE]");
+		return -EINVAL;
+	}
+	if (nr == 2 || (nr == 1 && !strncmp(argv[optind], "0x", 2)))
+		opts->why_what = argv[optind++];
+	if (optind < argc)
+		opts->path = argv[optind];
+	return 0;
+}
+
 /* The traces, behind all options. */
 static int read_paths(struct report_opts *opts, int argc, char **argv)
 {
 	int nr = argc - optind;
 
+	if (is_why(argv))
+		return read_why(opts, argc, argv);
 	/* two moments of one */
 	if (is_diff(argv) && opts->choice.moments && nr == 1) {
 		opts->before = opts->path = argv[optind];
 	} else if (is_diff(argv)) {
+		if (nr == 1 && opts->at) {
+			log_error("one trace is compared at two moments, and --at has one: give "
+				  "--at A,B, as --at mark:1,mark:2 or --at 0s,10s, or two traces");
+			return -EINVAL;
+		}
 		if (nr != 2) {
 			log_error("usage: mleak diff [OPTIONS] BEFORE AFTER, or mleak diff "
 				  "[OPTIONS] --at A,B FILE");
@@ -77,7 +106,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 			    !opts->choice.pid;
 	opts->view.details = opts->format != FORMAT_FOLDED;
 	opts->view.all = (format_has_history(opts->format) && !opts->before) || opts->timeline ||
-			 (opts->view.cost != COST_OUTSTANDING && opts->view.cost != COST_BLOCKS);
+			 (opts->view.cost != COST_OUTSTANDING && opts->view.cost != COST_BLOCKS &&
+			  opts->view.cost != COST_LOST);
 	err = complete_debug_dirs(opts);
 	return err ? err : report_opts_check(opts);
 }

@@ -1,4 +1,4 @@
-/* options.h - the command lines of `mleak report`, `mleak diff` and `mleak unwind` */
+/* options.h - the command lines of `mleak report`, `mleak diff`, `mleak unwind` and `mleak why` */
 #ifndef REPORT_OPTIONS_H
 #define REPORT_OPTIONS_H
 
@@ -31,6 +31,10 @@ struct report_opts {
 	bool growth, timeline;	  /* in place of stacks */
 	uint32_t verdicts;	  /* only blocks of these: bits 1 << enum block_verdict; 0: all */
 	bool starts_only;	  /* for these: a word that points into a block holds none */
+	uint64_t tag_mask;	  /* and bits of a word that are no part of its address */
+	bool why;		  /* the command is `mleak why`: */
+	const char *why_what;	  /* an address, or a stack or functions; NULL: all roots */
+	bool full;		  /* with whole stacks */
 	const char *suppressions; /* path of a file, or NULL */
 	bool no_embedded;	  /* not those of the programs themselves */
 	const char *before; /* path of the trace to compare with, or NULL; @path: of one trace two
@@ -47,11 +51,13 @@ struct report_opts {
 	unsigned int nr_threads; /* that read the trace; 0: one for each CPU */
 	bool fail_on_leak;	 /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;
+	bool fail_on_lost;    /* of that: count only blocks that are lost */
 	bool fail_on_growing; /* exit with 1 when a stack is growing */
 	uint64_t max_memory;  /* bytes that may be allocated; 0: half of the machine's */
 	bool strict;	      /* exit with 2 when there was a warning */
 	bool find_addr;	      /* in place of a report, whose this is: */
 	uint64_t addr;
+	bool resident;		 /* in place of a report: where the resident memory is */
 	size_t around;		 /* neighbours on each side; 0: the nearest alone */
 	const char **debug_dirs; /* where debug information is looked for, in this order */
 	size_t nr_debug_dirs;
@@ -68,11 +74,14 @@ struct report_opts {
  */
 int report_opts_parse(struct report_opts *opts, int argc, char **argv);
 
+/* Does the report tell of the pointers in memory? */
+bool report_opts_tell_verdicts(const struct report_opts *opts);
+
 /* Refuse options that would have no effect, and say so on stderr.  Returns 0 or -EINVAL. */
 int report_opts_check(const struct report_opts *opts);
 
-/* Print on stdout the help of @command: "diff", "unwind", else that of report; it is in
- * option_table.c, as the options are. */
+/* Print on stdout the help of @command: "diff", "unwind", "why", else that of report; it is in
+ * option_rows.c. */
 void report_opts_print_help(const char *command);
 
 /* Release what @opts holds. */

@@ -103,6 +103,22 @@ static const char *check_fail_on(const struct report_opts *opts)
 	return NULL;
 }
 
+bool report_opts_tell_verdicts(const struct report_opts *opts)
+{
+	if (opts->verdicts || opts->why || opts->fail_on_lost || opts->view.cost == COST_LOST)
+		return true;
+	return !opts->before && !opts->dump && !opts->find_addr && !opts->resident &&
+	       format_has_verdicts(opts->format);
+}
+
+static const char *check_starts(const struct report_opts *opts)
+{
+	return opts->starts_only && !report_opts_tell_verdicts(opts)
+		       ? "--start-pointers-only is for verdicts, of which this prints none: give "
+			 "--lost or --verdict, too"
+		       : NULL;
+}
+
 static const char *check_names(const struct report_opts *opts)
 {
 	if (opts->view.addresses && opts->view.sieve.function)
@@ -138,6 +154,43 @@ static const char *check_addr(const struct report_opts *opts)
 	return NULL;
 }
 
+static const char *check_resident(const struct report_opts *opts)
+{
+	struct report_opts others = *opts;
+
+	others.view.top = 0;
+	if (!opts->resident)
+		return NULL;
+	if (opts->fail_on_leak)
+		return "--resident does not look for leaks, and so takes no --fail-on-leak";
+	if (nr_tables(opts) || opts->before || opts->dump || opts->find_addr ||
+	    (opts->format != FORMAT_TREE && opts->format != FORMAT_JSON))
+		return "--resident prints text, or JSON with --format=json, in place of a report";
+	if (chooses_more(&others))
+		return "--resident is about all blocks: of the options that select some it takes "
+		       "only --at, --pid and --top";
+	return NULL;
+}
+
+static const char *check_why(const struct report_opts *opts)
+{
+	if (opts->why && opts->format != FORMAT_TREE && opts->format != FORMAT_JSON)
+		return "mleak why prints text, or JSON with --format=json";
+	return NULL;
+}
+
+static const char *check_lost(const struct report_opts *opts)
+{
+	if (opts->fail_on_lost && opts->before)
+		return "--fail-on-leak=lost is of one trace: 'mleak report --fail-on-leak=lost'";
+	if (opts->fail_on_lost && opts->verdicts)
+		return "--fail-on-leak=lost looks at all verdicts: leave --verdict and --lost out";
+	if (opts->fail_on_lost && format_wants_verdict(opts->format))
+		return "--fail-on-leak=lost goes with no --format=junit or github: give --lost and "
+		       "--fail-on-leak with these";
+	return NULL;
+}
+
 /* --dump is of the file, not of what its events amount to. */
 static const char *check_dump(const struct report_opts *opts)
 {
@@ -156,8 +209,9 @@ static const char *check_dump(const struct report_opts *opts)
 int report_opts_check(const struct report_opts *opts)
 {
 	static const char *(*const checks[])(const struct report_opts *opts) = {
-		check_times, check_difference, check_cost, check_tables,  check_inverted,
-		check_names, check_addr,       check_dump, check_fail_on,
+		check_times,  check_difference, check_cost,	check_tables, check_inverted,
+		check_names,  check_addr,	check_resident, check_dump,   check_fail_on,
+		check_starts, check_why,	check_lost,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

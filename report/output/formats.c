@@ -84,6 +84,10 @@ static int print_tree_body(FILE *out, const struct report_data *export,
 	bool marks = grown->nr && !export->meta->whole_life && growth_is_told(export);
 
 	(void)arg;
+	if (!export->view->nr) {
+		print_no_blocks(out, export);
+		return 0;
+	}
 	return print_view_as_tree(out, export->view, inverted ? "innermost first" : "callers first",
 				  marks ? grown : NULL);
 }
@@ -116,18 +120,19 @@ static const struct format {
 	int (*print)(FILE *out, const struct report_data *export); /* NULL: it needs more */
 	bool history;
 	bool places;
+	bool verdicts;
 } formats[] = {
-	[FORMAT_TREE] = {"tree", print_as_tree, false, false},
-	[FORMAT_FLAT] = {"flat", print_as_flat, false, true},
-	[FORMAT_FOLDED] = {"folded", print_as_folded, false, false},
-	[FORMAT_JSON] = {"json", print_json, false, true},
-	[FORMAT_CSV] = {"csv", print_csv, false, true},
-	[FORMAT_PPROF] = {"pprof", print_pprof, true, true},
-	[FORMAT_HEAPTRACK] = {"heaptrack", NULL, true, true},
-	[FORMAT_SPEEDSCOPE] = {"speedscope", print_speedscope, false, true},
-	[FORMAT_HTML] = {"html", print_html, true, true},
-	[FORMAT_JUNIT] = {"junit", print_junit, false, true},
-	[FORMAT_GITHUB] = {"github", print_github, false, true},
+	[FORMAT_TREE] = {"tree", print_as_tree, false, false, true},
+	[FORMAT_FLAT] = {"flat", print_as_flat, false, true, true},
+	[FORMAT_FOLDED] = {"folded", print_as_folded, false, false, false},
+	[FORMAT_JSON] = {"json", print_json, false, true, true},
+	[FORMAT_CSV] = {"csv", print_csv, false, true, true},
+	[FORMAT_PPROF] = {"pprof", print_pprof, true, true, true},
+	[FORMAT_HEAPTRACK] = {"heaptrack", NULL, true, true, false},
+	[FORMAT_SPEEDSCOPE] = {"speedscope", print_speedscope, false, true, false},
+	[FORMAT_HTML] = {"html", print_html, true, true, true},
+	[FORMAT_JUNIT] = {"junit", print_junit, false, true, false},
+	[FORMAT_GITHUB] = {"github", print_github, false, true, false},
 };
 
 bool format_wants_verdict(enum report_format format)
@@ -138,6 +143,11 @@ bool format_wants_verdict(enum report_format format)
 bool format_has_history(enum report_format format)
 {
 	return formats[format].history;
+}
+
+bool format_has_verdicts(enum report_format format)
+{
+	return formats[format].verdicts;
 }
 
 bool format_wants_places(enum report_format format)

@@ -30,6 +30,9 @@ bool format_has_history(enum report_format format);
 /* Whether it needs struct report_data's places. */
 bool format_wants_places(enum report_format format);
 
+/* Whether it tells what the pointers in memory say, if the trace has any. */
+bool format_has_verdicts(enum report_format format);
+
 /* Print the report.  @events is for FORMAT_HEAPTRACK, else NULL.  Returns 0, -ENOMEM or -EIO;
  * errors of writing are left in @out for ferror(). */
 int format_print(FILE *out, enum report_format format, const struct report_data *export,

@@ -125,7 +125,20 @@ static uint64_t name_age(uint64_t end_ns, const struct live_block *block, char *
 	return i;
 }
 
-/* Of a block in the kernel, or of a process that has no origins. */
+/* Whose @block is, in the form that the kernel's have. */
+static void name_process(const struct groups *g, const struct live_block *block, char *text,
+			 size_t room)
+{
+	const struct replay *leaks = g->export->leaks;
+	bool single = live_nr_processes(leaks->live) == 1;
+	char *name =
+		text_escape(single ? leaks->comm : processes_name(leaks->processes, block->tgid));
+
+	snprintf(text, room, "%" PRIu32 " %s", block->tgid, name && *name ? name : "[unknown]");
+	free(name);
+}
+
+/* Of a block in the kernel. */
 static void name_origin(const struct groups *g, const struct live_block *block, char *text,
 			size_t room)
 {
@@ -162,6 +175,8 @@ static void add_block(void *arg, const struct live_block *block)
 		return;
 	if (g->key == GROUP_SIZE)
 		order = name_size(block, text, sizeof(text));
+	else if (g->key == GROUP_PROCESS && !g->export->meta->of_kernel)
+		name_process(g, block, text, sizeof(text));
 	else if (g->key >= GROUP_PROCESS)
 		name_origin(g, block, text, sizeof(text));
 	else
@@ -226,7 +241,7 @@ static void put_groups_text(FILE *out, const struct groups *g, size_t nr)
 	uint64_t heavy = report_data_selected(g->export).bytes / 10 + 1; /* as of a tree */
 
 	if (!nr) {
-		fputs("no outstanding blocks\n", out);
+		print_no_blocks(out, g->export);
 		return;
 	}
 	if (stacks)

@@ -1,5 +1,5 @@
-/* group_by.h - what is outstanding by thread, module, size, age, function or source file; the
- * kernel's also by process, cgroup, cache, order or allocation flags */
+/* group_by.h - what is outstanding by thread, process, module, size, age, function or source file;
+ * the kernel's also by cgroup, cache, order or allocation flags */
 #ifndef REPORT_GROUP_BY_H
 #define REPORT_GROUP_BY_H
 
@@ -15,8 +15,9 @@ enum group_key {
 	GROUP_FUNCTION,	   /* that allocated */
 	GROUP_FILE,	   /* source file of it */
 	GROUP_AGE,	   /* at the end */
+	GROUP_PROCESS, /* whose they are; of the kernel's blocks, on whose behalf: "interrupts" for
+			  none */
 	/* of the kernel's blocks: */
-	GROUP_PROCESS, /* on whose behalf; "interrupts" for none */
 	GROUP_CGROUP,
 	GROUP_CACHE, /* of slabs, or pages of an order */
 	GROUP_ORDER, /* of pages */

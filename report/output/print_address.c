@@ -233,8 +233,12 @@ static void print_mapping(const struct block_printer *p, const struct address *a
 
 	if (holds(a) || !place)
 		return;
-	fputs("  it is ", p->out);
+	fputs("  ", p->out);
 	address_place_print(p->out, place);
+	if (place->kind == PLACE_UNKNOWN) {
+		fputs(", as of ", p->out);
+		print_time(p, place->region.time_ns);
+	}
 	fputc('\n', p->out);
 }
 
@@ -343,7 +347,7 @@ static void put_answer(const struct block_printer *p, struct json *json,
 		put_last(p, json, a);
 	}
 	if (place && !holds(a))
-		address_place_json(json, "mapping", place);
+		address_place_json(json, "mapping", place, p->start_ns);
 	neighbours_json(p, json, &a->around);
 	if (address->source.around)
 		near_json(p, json, &a->near);

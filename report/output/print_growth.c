@@ -16,8 +16,9 @@ static int put_growth_csv(FILE *out, const struct report_data *export,
 {
 	fputs("shape,outstanding_bytes,outstanding_blocks,bytes_per_minute,share_freed,"
 	      "median_lifetime_ns,replaced_bytes,samples,bytes_per_minute_low,"
-	      "bytes_per_minute_high,stack,pid,id\r\n",
+	      "bytes_per_minute_high,stack,pid,id",
 	      out);
+	fputs(export->by_verdict ? ",lost_bytes,lost_blocks\r\n" : "\r\n", out);
 	for (size_t i = 0; i < nr; i++) {
 		const struct growth_row *row = &rows[i];
 		char id[STACK_ID_MAX];
@@ -32,8 +33,12 @@ static int put_growth_csv(FILE *out, const struct report_data *export,
 			row->growth.replaced.bytes, row->samples, size_rate_whole(row->low),
 			size_rate_whole(row->high));
 		csv_path(out, export->places, row->i);
-		fprintf(out, ",%" PRIu32 ",%s\r\n", report_data_pid(export, row->i),
+		fprintf(out, ",%" PRIu32 ",%s", report_data_pid(export, row->i),
 			stack_id_text(id, view_stack_id(export->view, row->i)));
+		if (export->by_verdict)
+			fprintf(out, ",%" PRIu64 ",%" PRIu64, stack->lost.bytes,
+				stack->lost.blocks);
+		fputs("\r\n", out);
 	}
 	return 0;
 }

@@ -148,6 +148,16 @@ static void put_variants(FILE *out, const struct report_data *export, const stru
 		fprintf(out, "      and %s more\n", text_number(number, nr - MOST_VARIANTS));
 }
 
+static struct live_amount lost_of(const struct report_data *export, const struct growth_row *rows,
+				  size_t nr)
+{
+	struct live_amount sum = {0};
+
+	for (size_t i = 0; i < nr; i++)
+		live_amount_add(&sum, view_stack(export->view, rows[i].i)->lost);
+	return sum;
+}
+
 static void put_group(FILE *out, const struct report_data *export, const struct stack_notes *notes,
 		      const struct growth_row *rows, size_t nr)
 {
@@ -163,6 +173,8 @@ static void put_group(FILE *out, const struct report_data *export, const struct 
 	put_interval(out, &sum, growth_shapes_tell(&export->leaks->chosen));
 	put_remark(out, &sum);
 	arena_hint_print(out, export, &sum, amount);
+	if (nr > 1)
+		stack_notes_lost(out, export, lost_of(export, rows, nr), "    ");
 	if (nr > 1)
 		put_variants(out, export, rows, nr, common);
 	else
@@ -193,7 +205,7 @@ int print_growth_text(FILE *out, const struct report_data *export, const struct 
 	size_t shown = 0, lines = 0, limit = export->view->opts.rows;
 
 	if (!rows->nr) {
-		fputs("no outstanding blocks\n", out);
+		print_no_blocks(out, export);
 		return 0;
 	}
 	if (stack_notes_init(&notes, export->leaks))

@@ -7,7 +7,7 @@ SPEEDSCOPE_JS ?= build/npm/speedscope-$(SPEEDSCOPE).js
 
 # One after the other they are the page; page_write.c takes it in as it is.
 PAGE_PARTS = head.html style.css views.css body.html data.js numbers.js kinds.js model.js tips.js \
-	     chart.js graph.js rows.js tree.js overview.js growth.js threads.js changes.js \
+	     chart.js marks.js graph.js rows.js tree.js overview.js growth.js threads.js changes.js \
 	     speedscope.js keys.js main.js end.html
 PAGE_WEB   = $(PAGE_PARTS:%=report/page/web/%)
 PAGE       = $(O)/report/page/page.html

@@ -6,6 +6,7 @@
 
 #include "report/context/memory_answer.h"
 #include "report/context/sampling_text.h"
+#include "report/context/stack_verdicts.h"
 #include "report/stats/growth_shape.h"
 
 void page_head_amount(struct json *json, const char *key, struct live_amount amount)
@@ -95,6 +96,24 @@ static void put_totals(struct json *json, const struct report_data *export)
 	json_close(json, '}');
 }
 
+/* What the pointers in memory say, of all processes. */
+static void put_reach(struct json *json, const struct report_data *export)
+{
+	const struct verdicts *v = export->verdicts;
+
+	if (!v || !export->by_verdict)
+		return;
+	json_open(json, "reach", '{');
+	for (int verdict = VERDICT_LOST; verdict < VERDICT_NR; verdict++) {
+		struct live_amount sum = {0};
+
+		for (size_t i = 0; i < export->by_verdict->nr; i++)
+			live_amount_add(&sum, export->by_verdict->all[i][verdict]);
+		page_head_amount(json, block_verdict_text((enum block_verdict)verdict), sum);
+	}
+	json_close(json, '}');
+}
+
 static int put_title(struct json *json, const struct mlk_meta *meta)
 {
 	char *title, pid[32] = "";
@@ -164,6 +183,7 @@ int page_head_put(struct json *json, const struct report_data *export)
 	free(memory.what);
 	json_bool(json, "growth_told", growth_shapes_tell(&export->leaks->chosen));
 	put_totals(json, export);
+	put_reach(json, export);
 	err = put_recording(json, export);
 	put_shapes(json);
 	json_number(json, "lost", replay_lost(export->leaks));

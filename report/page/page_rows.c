@@ -154,6 +154,12 @@ static void pack_growth(struct pack *pack, const struct page_rows *rows,
 	pack_number(pack, growth->group);
 }
 
+static void pack_amount(struct pack *pack, struct live_amount amount)
+{
+	pack_number(pack, amount.bytes);
+	pack_number(pack, amount.blocks);
+}
+
 /* Which threads have what is outstanding of the stack; of one it is all. */
 static int pack_takers(struct pack *pack, struct page_rows *rows, size_t i)
 {
@@ -171,8 +177,7 @@ static int pack_takers(struct pack *pack, struct page_rows *rows, size_t i)
 		pack_number(pack, number);
 		if (nr == 1)
 			break;
-		pack_number(pack, takers[at].amount.bytes);
-		pack_number(pack, takers[at].amount.blocks);
+		pack_amount(pack, takers[at].amount);
 	}
 	return 0;
 }
@@ -183,20 +188,17 @@ static int pack_row(struct pack *pack, struct page_rows *rows, const struct page
 	uint64_t first = report_data_since_start(rows->export, stack->first_ns);
 	uint64_t last = report_data_since_start(rows->export, stack->last_ns);
 
-	pack_number(pack, stack->bytes);
-	pack_number(pack, stack->blocks);
-	pack_number(pack, stack->allocated.bytes);
-	pack_number(pack, stack->allocated.blocks);
+	int err;
+
+	pack_amount(pack, stack_outstanding(stack));
+	pack_amount(pack, stack->allocated);
 	pack_number(pack, first / 1000);
 	pack_number(pack, last > first ? (last - first) / 1000 : 0);
 	pack_growth(pack, rows, &row->growth);
-	return pack_takers(pack, rows, row->i);
-}
-
-static void pack_amount(struct pack *pack, struct live_amount amount)
-{
-	pack_number(pack, amount.bytes);
-	pack_number(pack, amount.blocks);
+	err = pack_takers(pack, rows, row->i);
+	if (rows->export->by_verdict)
+		pack_amount(pack, stack->lost);
+	return err;
 }
 
 /* Of each thread that allocated: its number, and what it allocated, what of it was freed by itself

@@ -1,14 +1,17 @@
 /* page_times.c - see page_times.h */
 #include "report/page/page_times.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
+#include "report/base/text.h"
 #include "report/context/memory_then.h"
 #include "report/stats/stack_times.h"
 
 #define FULL_ROOM   300000 /* characters for the stacks that are told in full */
 #define COARSE_ROOM 500000 /* and for these with those told coarsely */
 #define COARSE	    16	   /* slices between two entries of the latter */
+#define MOST_MARKS  1000   /* more are counted */
 
 /* By how much something changed, modulo 2^64. */
 static void pack_change(struct pack *pack, struct live_amount from, struct live_amount to)
@@ -111,6 +114,37 @@ static int put_rss(const struct page_rows *rows, struct json *json)
 	return pack_close(&pack, known ? json : NULL, "rss");
 }
 
+/* What was marked, in microseconds since the recording began. */
+static int put_marks(const struct page_rows *rows, struct json *json)
+{
+	const struct trace_marks *marks = &rows->export->leaks->marks;
+	uint64_t start_ns = rows->export->meta->start_ns;
+
+	if (!marks->nr)
+		return 0;
+	json_open(json, "marks", '[');
+	for (size_t i = 0; i < marks->nr && i < MOST_MARKS; i++) {
+		const struct trace_mark *mark = &marks->all[i];
+		uint64_t ns = mark->time_ns > start_ns ? mark->time_ns - start_ns : 0;
+		char *text = text_escape(mark->text);
+
+		if (!text)
+			return -ENOMEM;
+		json_open(json, NULL, '{');
+		json_number(json, "at", ns / 1000);
+		json_text(json, "kind", trace_mark_kind(mark));
+		json_text(json, "text", text);
+		free(text);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	if (marks->nr > MOST_MARKS || marks->left_out)
+		json_number(json, "marks_left",
+			    marks->left_out +
+				    (marks->nr > MOST_MARKS ? marks->nr - MOST_MARKS : 0));
+	return 0;
+}
+
 int page_times_put(const struct page_rows *rows, struct json *json)
 {
 	const struct stack_times *times = rows->export->times;
@@ -118,8 +152,9 @@ int page_times_put(const struct page_rows *rows, struct json *json)
 	struct pack pack;
 	int err;
 
-	if (!times)
-		return 0;
+	err = put_marks(rows, json);
+	if (!times || err)
+		return err;
 	json_open(json, "until", '[');
 	for (size_t at = 0; at < times->slices; at++)
 		json_number(json, NULL, stack_times_until(times, at, end_ns) / 1000);

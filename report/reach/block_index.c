@@ -6,8 +6,10 @@
 
 #include "report/base/hash_index.h"
 
-#define SHIFT 12 /* pages of 4096 bytes */
-#define LARGE 16 /* pages: a block of more is looked for among the few of its kind */
+#define SHIFT_MOST  12 /* pages of 4096 bytes */
+#define SHIFT_LEAST 8
+#define IN_A_PAGE   4	   /* blocks, about */
+#define LARGE	    0x4000 /* bytes: a block of more is looked for among the few of its kind */
 
 /* A page; first is plus one, 0: the slot is empty. */
 struct page_slot {
@@ -15,24 +17,52 @@ struct page_slot {
 	uint32_t first;
 };
 
+/* Where the slot of @page is, if it is not behind others. */
+static size_t place_of_hash(const struct block_index *index, uint64_t page)
+{
+	return (size_t)hash_address(page) & (index->nr_slots - 1);
+}
+
 static size_t place_of(const struct block_index *index, uint64_t page)
 {
-	size_t at = (size_t)hash_word(0, page) & (index->nr_slots - 1);
+	size_t at = place_of_hash(index, page);
 
 	while (index->slots[at].first && index->slots[at].page != page)
 		at = (at + 1) & (index->nr_slots - 1);
 	return at;
 }
 
-/* The last page that @b reaches into; one without bytes has its own. */
-static uint64_t last_page(const struct reach_block *b)
+static uint64_t first_page(const struct block_index *index, const struct reach_block *b)
 {
-	return (b->end > b->start ? b->end - 1 : b->start) >> SHIFT;
+	return b->start >> index->shift;
+}
+
+/* The last page that @b reaches into; one without bytes has its own. */
+static uint64_t last_page(const struct block_index *index, const struct reach_block *b)
+{
+	return (b->end > b->start ? b->end - 1 : b->start) >> index->shift;
 }
 
 static bool is_large(const struct reach_block *b)
 {
-	return last_page(b) - (b->start >> SHIFT) >= LARGE;
+	return b->end - b->start > LARGE;
+}
+
+/* Pages in which there are a few blocks each, for what most blocks need. */
+static unsigned int shift_for(const struct reach_block *blocks, size_t nr)
+{
+	unsigned int shift = SHIFT_MOST;
+	uint64_t bytes = 0, small = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (is_large(&blocks[i]))
+			continue;
+		bytes += blocks[i].end - blocks[i].start;
+		small++;
+	}
+	while (shift > SHIFT_LEAST && small && bytes / small * IN_A_PAGE < UINT64_C(1) << shift)
+		shift--;
+	return shift;
 }
 
 /* How many slots and large blocks there will be, at most. */
@@ -48,9 +78,9 @@ static void count(const struct block_index *index, size_t *pages, size_t *large)
 			(*large)++;
 			continue;
 		}
-		*pages += (size_t)(last_page(b) - (b->start >> SHIFT)) +
-			  (b->start >> SHIFT != before);
-		before = last_page(b);
+		*pages += (size_t)(last_page(index, b) - (first_page(index, b))) +
+			  (first_page(index, b) != before);
+		before = last_page(index, b);
 	}
 }
 
@@ -58,7 +88,8 @@ int block_index_make(struct block_index *index, const struct reach_block *blocks
 {
 	size_t pages, large;
 
-	*index = (struct block_index){.blocks = blocks, .nr = nr, .nr_slots = 16};
+	*index = (struct block_index){
+		.blocks = blocks, .nr = nr, .nr_slots = 16, .shift = shift_for(blocks, nr)};
 	count(index, &pages, &large);
 	while (index->nr_slots / 2 < pages)
 		index->nr_slots *= 2;
@@ -71,8 +102,8 @@ int block_index_make(struct block_index *index, const struct reach_block *blocks
 			index->large[index->nr_large++] = (uint32_t)i;
 			continue;
 		}
-		for (uint64_t page = blocks[i].start >> SHIFT; page <= last_page(&blocks[i]);
-		     page++) {
+		for (uint64_t page = first_page(index, &blocks[i]);
+		     page <= last_page(index, &blocks[i]); page++) {
 			struct page_slot *slot = &index->slots[place_of(index, page)];
 
 			if (!slot->first)
@@ -106,7 +137,7 @@ static uint32_t find_large(const struct block_index *index, uint64_t address)
 
 uint32_t block_index_find(const struct block_index *index, uint64_t address)
 {
-	uint64_t page = address >> SHIFT;
+	uint64_t page = address >> index->shift;
 	const struct page_slot *slot;
 
 	if (!index->nr)
@@ -119,6 +150,25 @@ uint32_t block_index_find(const struct block_index *index, uint64_t address)
 		if (holds(&index->blocks[i], address))
 			return (uint32_t)i;
 	return index->nr_large ? find_large(index, address) : BLOCK_INDEX_NONE;
+}
+
+void block_index_expect(const struct block_index *index, uint64_t address)
+{
+	if (index->nr)
+		__builtin_prefetch(&index->slots[place_of_hash(index, address >> index->shift)]);
+}
+
+void block_index_expect_block(const struct block_index *index, uint64_t address)
+{
+	const struct page_slot *slot;
+
+	if (!index->nr)
+		return;
+	slot = &index->slots[place_of_hash(index, address >> index->shift)];
+	if (slot->first) {
+		__builtin_prefetch(&index->blocks[slot->first - 1]);
+		__builtin_prefetch(&index->blocks[slot->first]);
+	}
 }
 
 void block_index_release(struct block_index *index)

@@ -10,7 +10,6 @@
 #define RED_ZONE 128	    /* bytes below the stack pointer that are in use, psABI 3.2.2 */
 #define LONGEST	 (8u << 20) /* bytes below it that may have been of the same stack */
 #define SP	 7	    /* DWARF number, psABI figure 3.36 */
-#define INTERIOR (UINT64_C(1) << 63)
 
 /* glibc's malloc: a block's last eight bytes are the first of the next chunk's header, to which the
  * words of an arena point.  That of the main thread is in the C library's data, others at the
@@ -20,27 +19,18 @@
 #define HEAP_ALIGN   (64u << 20)
 #define ARENA_BYTES  4096
 
-/* A word in block from that points to block to. */
-struct edge {
-	uint32_t from, to;
-};
-
 struct reach_pass {
 	const struct reach_world *world;
 	const struct mlk_pass *pass;
 	struct reach_area *unused; /* parts of stacks; ascending */
 	size_t nr_unused;
-	/* where the walks through the blocks begin, by class; an interior pointer has INTERIOR */
-	struct list {
-		uint64_t *all;
-		size_t nr, room;
-	} roots, stale;
-	struct edge *starts, *interiors; /* ascending by from */
-	size_t nr_starts, room_starts, nr_interiors, room_interiors;
+	struct reach_graph graph;
+	uint8_t *classes; /* after reach_pass_judge() */
 	/* walks: the words come in the order of their addresses */
-	size_t next_freed, next_unused;
-	uint32_t source; /* block that holds the word before, at this address */
-	uint64_t address;
+	size_t next_freed, next_unused, next_arena;
+	uint32_t next_block; /* no block before it holds a word that is still to come */
+	size_t next_first;   /* of graph.first, that is not set yet */
+	uint64_t address;    /* of the word before */
 };
 
 static int by_start(const void *a, const void *b)
@@ -84,7 +74,8 @@ static int find_unused(struct reach_pass *p)
 		const struct mlk_range *range;
 		size_t at;
 
-		if (!(t->known >> SP & 1))
+		/* one that ran has had other stack pointers, too */
+		if (!(t->known >> SP & 1) || t->how == MLK_REACH_SAMPLED)
 			continue;
 		range = range_of(pass, sp, &at);
 		if (!range || sp - range->start <= RED_ZONE || sp - range->start > LONGEST ||
@@ -97,19 +88,31 @@ static int find_unused(struct reach_pass *p)
 	return 0;
 }
 
-static int add(struct list *list, uint64_t what)
+static uint32_t number_of_root(const struct reach_pass *p, enum reach_root kind, uint64_t where,
+			       bool stale)
 {
-	return array_append(&list->all, &list->nr, &list->room, &what, sizeof(what));
+	const struct reach_roots *roots = p->world->roots;
+
+	return roots ? roots->number(roots->arg, kind, where, stale) : 0;
 }
 
-/* A word outside of all blocks points to @address. */
-static int add_root(struct reach_pass *p, struct list *list, uint64_t address)
+static uint32_t block_with_strength(const struct reach_pass *p, uint32_t to, uint64_t address)
 {
-	uint32_t to = block_index_find(p->world->index, address);
+	return p->world->index->blocks[to].start == address ? to : to | REACH_INTERIOR;
+}
+
+/* A register or something of the kernel's is @value. */
+static int add_given_root(struct reach_pass *p, enum reach_root kind, size_t at, uint64_t value)
+{
+	struct reach_graph *g = &p->graph;
+	uint32_t to = block_index_find(p->world->index, value);
+	struct reach_word word;
 
 	if (to == BLOCK_INDEX_NONE)
 		return 0;
-	return add(list, p->world->index->blocks[to].start == address ? to : to | INTERIOR);
+	word = (struct reach_word){block_with_strength(p, to, value),
+				   number_of_root(p, kind, at, false)};
+	return array_append(&g->roots, &g->nr_roots, &g->room_roots, &word, sizeof(word));
 }
 
 static uint64_t untagged(const struct reach_pass *p, uint64_t word)
@@ -124,10 +127,10 @@ static int add_given(struct reach_pass *p)
 	for (size_t i = 0; i < p->pass->nr_threads && !err; i++)
 		for (int reg = 0; reg < MLK_REACH_REGS && !err; reg++)
 			if (p->pass->threads[i].known >> reg & 1)
-				err = add_root(p, &p->roots,
-					       untagged(p, p->pass->threads[i].regs[reg]));
+				err = add_given_root(p, REACH_ROOT_THREAD, i,
+						     untagged(p, p->pass->threads[i].regs[reg]));
 	for (size_t i = 0; i < p->pass->nr_roots && !err; i++)
-		err = add_root(p, &p->roots, untagged(p, p->pass->roots[i].value));
+		err = add_given_root(p, REACH_ROOT_GIVEN, i, untagged(p, p->pass->roots[i].value));
 	return err;
 }
 
@@ -142,8 +145,9 @@ int reach_pass_new(struct reach_pass **out, const struct reach_world *world,
 		return -ENOMEM;
 	p->world = world;
 	p->pass = pass;
-	p->source = BLOCK_INDEX_NONE;
-	err = find_unused(p);
+	p->graph.nr = world->index->nr;
+	p->graph.first = calloc(p->graph.nr + 1, sizeof(*p->graph.first));
+	err = p->graph.first ? find_unused(p) : -ENOMEM;
 	if (!err)
 		err = add_given(p);
 	if (err)
@@ -165,96 +169,106 @@ static bool in_area(const struct reach_area *areas, size_t nr, size_t *next, uin
 static uint32_t source_of(struct reach_pass *p, uint64_t address)
 {
 	const struct block_index *index = p->world->index;
+	uint32_t i = p->next_block;
 
-	if (p->source == BLOCK_INDEX_NONE || address >= index->blocks[p->source].end)
-		p->source = block_index_find(index, address);
-	return p->source;
+	while (i < index->nr && index->blocks[i].end <= address && index->blocks[i].start < address)
+		i++;
+	p->next_block = i;
+	return i < index->nr && index->blocks[i].start <= address ? i : BLOCK_INDEX_NONE;
 }
 
-/* Is @address where glibc has its arenas? */
-static bool is_arena(const struct reach_pass *p, uint64_t address)
+/* Is @address where glibc has its arenas? They are known, or where they usually are. */
+static bool is_arena(struct reach_pass *p, uint64_t address)
 {
 	size_t at;
 	const struct mlk_range *range = range_of(p->pass, address, &at);
 	const char *name = range ? strrchr(range->path, '/') : NULL;
 
+	if (in_area(p->world->arenas, p->world->nr_arenas, &p->next_arena, address))
+		return true;
 	if (!range || !range->path[0])
 		return range && address % HEAP_ALIGN < ARENA_BYTES;
 	return name && (!strncmp(name, "/libc.so", 8) || !strncmp(name, "/libc-2.", 8));
 }
 
-/* Is @word one of the allocator's own, which points behind block @to and not into it? */
-static bool is_arenas(const struct reach_pass *p, const struct mlk_pointer *word, uint32_t to)
+/* Does @word point to the chunk behind block @to, and not into it? */
+static bool is_behind(const struct reach_pass *p, const struct mlk_pointer *word, uint32_t to)
 {
 	const struct reach_block *b = &p->world->index->blocks[to];
 
-	return word->value % CHUNK_ALIGN == 0 && word->value + CHUNK_HEADER >= b->end &&
-	       is_arena(p, word->address);
+	return word->value != b->start && word->value % CHUNK_ALIGN == 0 &&
+	       word->value + CHUNK_HEADER >= b->end;
 }
 
-static int take_word(struct reach_pass *p, const struct mlk_pointer *word)
+/* A word in block @from, which is not below the one before. */
+static int add_edge(struct reach_pass *p, uint32_t from, uint32_t to)
+{
+	struct reach_graph *g = &p->graph;
+
+	if (g->nr_to >= UINT32_MAX)
+		return -ENOMEM;
+	while (p->next_first <= from)
+		g->first[p->next_first++] = (uint32_t)g->nr_to;
+	return array_append(&g->to, &g->nr_to, &g->room_to, &to, sizeof(to));
+}
+
+/* @word, which is in no block, points to block @to.  The allocator's own words, which are in free
+ * memory, too, lead from chunk to chunk. */
+static int take_root(struct reach_pass *p, const struct mlk_pointer *word, uint32_t to,
+		     struct reach_word root)
 {
 	const struct reach_world *w = p->world;
-	uint64_t address = untagged(p, word->value);
-	uint32_t to = block_index_find(w->index, address);
-	bool start = to != BLOCK_INDEX_NONE && w->index->blocks[to].start == address;
-	struct edge edge = {.to = to};
+	struct reach_graph *g = &p->graph;
+	bool stale = in_area(w->freed, w->nr_freed, &p->next_freed, word->address);
 
-	if (to == BLOCK_INDEX_NONE)
+	if (is_behind(p, word, to) && (stale || is_arena(p, word->address)))
 		return 0;
-	edge.from = source_of(p, word->address);
-	if (edge.from == to)
-		return 0;
-	if (edge.from != BLOCK_INDEX_NONE)
-		return start ? array_append(&p->starts, &p->nr_starts, &p->room_starts, &edge,
-					    sizeof(edge))
-			     : array_append(&p->interiors, &p->nr_interiors, &p->room_interiors,
-					    &edge, sizeof(edge));
-	if (in_area(w->freed, w->nr_freed, &p->next_freed, word->address) ||
-	    in_area(p->unused, p->nr_unused, &p->next_unused, word->address))
-		return add(&p->stale, start ? to : to | INTERIOR);
-	if (!start && is_arenas(p, word, to))
-		return 0;
-	return add(&p->roots, start ? to : to | INTERIOR);
+	stale |= in_area(p->unused, p->nr_unused, &p->next_unused, word->address);
+	root.root = number_of_root(p, REACH_ROOT_WORD, word->address, stale);
+	return stale ? array_append(&g->stale, &g->nr_stale, &g->room_stale, &root, sizeof(root))
+		     : array_append(&g->roots, &g->nr_roots, &g->room_roots, &root, sizeof(root));
 }
+
+/* @word points to block @to. */
+static int take_word(struct reach_pass *p, const struct mlk_pointer *word, uint32_t to)
+{
+	uint32_t from = source_of(p, word->address);
+	struct reach_word root = {.to = block_with_strength(p, to, untagged(p, word->value))};
+
+	if (from == to)
+		return 0;
+	return from != BLOCK_INDEX_NONE ? add_edge(p, from, root.to) : take_root(p, word, to, root);
+}
+
+/* Words of which the slots are brought near before they are looked up, and the blocks. */
+#define AHEAD	     32
+#define AHEAD_BLOCKS 16
 
 int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr)
 {
+	const struct block_index *index = p->world->index;
 	int err = 0;
 
 	for (size_t i = 0; i < nr && !err; i++) {
+		uint32_t to;
+
 		if (words[i].address < p->address)
 			return -EINVAL;
 		p->address = words[i].address;
-		err = take_word(p, &words[i]);
+		if (i + AHEAD < nr)
+			block_index_expect(index, untagged(p, words[i + AHEAD].value));
+		if (i + AHEAD_BLOCKS < nr)
+			block_index_expect_block(index, untagged(p, words[i + AHEAD_BLOCKS].value));
+		to = block_index_find(index, untagged(p, words[i].value));
+		if (to != BLOCK_INDEX_NONE)
+			err = take_word(p, &words[i], to);
 	}
 	return err;
 }
 
-/* Edges by block: those of block i are edges[first[i]] to edges[first[i + 1]] - 1. */
-struct edges {
-	const struct edge *all;
-	size_t *first;
-};
-
-static int index_edges(struct edges *edges, const struct edge *all, size_t nr, size_t blocks)
-{
-	size_t at = 0;
-
-	*edges = (struct edges){all, calloc(blocks + 1, sizeof(*edges->first))};
-	if (!edges->first)
-		return -ENOMEM;
-	for (size_t i = 0; i <= blocks; i++) {
-		while (at < nr && all[at].from < i)
-			at++;
-		edges->first[i] = at;
-	}
-	return 0;
-}
-
 /* A walk from block to block. */
 struct walk {
-	struct edges starts, interiors;
+	const struct reach_graph *graph;
 	uint8_t *class; /* by block, of this pass */
 	uint32_t *stack;
 	size_t nr;
@@ -268,89 +282,101 @@ static void reach(struct walk *w, uint32_t block, enum reach_class class)
 	w->stack[w->nr++] = block;
 }
 
-static void follow(struct walk *w, const struct edges *edges, uint32_t from, enum reach_class class)
+/* Follow the words of block @from: those that point to beginnings, and others. */
+static void follow(struct walk *w, uint32_t from, bool starts, bool interiors,
+		   enum reach_class class)
 {
-	for (size_t i = edges->first[from]; i < edges->first[from + 1]; i++)
-		reach(w, edges->all[i].to, class);
+	const struct reach_graph *g = w->graph;
+
+	for (size_t i = g->first[from]; i < g->first[from + 1]; i++)
+		__builtin_prefetch(&w->class[g->to[i] & ~REACH_INTERIOR]);
+	for (size_t i = g->first[from]; i < g->first[from + 1]; i++)
+		if (g->to[i] & REACH_INTERIOR ? interiors : starts)
+			reach(w, g->to[i] & ~REACH_INTERIOR, class);
 }
 
 /* Give @class to all that can be reached from what is on the stack, by beginnings alone or not. */
 static void walk_on(struct walk *w, bool interiors, enum reach_class class)
 {
-	while (w->nr) {
-		uint32_t block = w->stack[--w->nr];
-
-		follow(w, &w->starts, block, class);
-		if (interiors)
-			follow(w, &w->interiors, block, class);
-	}
+	while (w->nr)
+		follow(w, w->stack[--w->nr], true, interiors, class);
 }
 
-static void reach_list(struct walk *w, const struct list *list, bool interior,
+static void reach_list(struct walk *w, const struct reach_word *all, size_t nr, bool interior,
 		       enum reach_class class)
 {
-	for (size_t i = 0; i < list->nr; i++)
-		if (!!(list->all[i] & INTERIOR) == interior)
-			reach(w, (uint32_t)list->all[i], class);
+	for (size_t i = 0; i < nr; i++)
+		if (!!(all[i].to & REACH_INTERIOR) == interior)
+			reach(w, all[i].to & ~REACH_INTERIOR, class);
 }
 
 /* What a root reaches by beginnings; then what it reaches at all, and last what only stale words
  * do. */
 static void walk_all(const struct reach_pass *p, struct walk *w)
 {
+	const struct reach_graph *g = &p->graph;
 	bool interiors = !p->world->starts_only;
-	size_t nr = p->world->index->nr;
 
-	reach_list(w, &p->roots, false, REACH_HELD);
+	reach_list(w, g->roots, g->nr_roots, false, REACH_HELD);
 	walk_on(w, false, REACH_HELD);
 	if (interiors) {
-		reach_list(w, &p->roots, true, REACH_POSSIBLE);
-		for (uint32_t i = 0; i < nr; i++)
+		reach_list(w, g->roots, g->nr_roots, true, REACH_POSSIBLE);
+		for (uint32_t i = 0; i < g->nr; i++)
 			if (w->class[i] == REACH_HELD)
-				follow(w, &w->interiors, i, REACH_POSSIBLE);
+				follow(w, i, false, true, REACH_POSSIBLE);
 		walk_on(w, true, REACH_POSSIBLE);
 	}
-	reach_list(w, &p->stale, false, REACH_STALE);
+	reach_list(w, g->stale, g->nr_stale, false, REACH_STALE);
 	if (interiors)
-		reach_list(w, &p->stale, true, REACH_STALE);
+		reach_list(w, g->stale, g->nr_stale, true, REACH_STALE);
 	walk_on(w, interiors, REACH_STALE);
 }
 
 int reach_pass_judge(struct reach_pass *p, uint8_t *classes)
 {
-	size_t nr = p->world->index->nr;
-	struct walk w = {.class = calloc(nr + 1, 1), .stack = calloc(nr + 1, sizeof(*w.stack))};
-	int err = w.class && w.stack ? 0 : -ENOMEM;
+	size_t nr = p->graph.nr;
+	struct walk w = {.graph = &p->graph,
+			 .class = calloc(nr + 1, 1),
+			 .stack = calloc(nr + 1, sizeof(*w.stack))};
 
-	if (!err)
-		err = index_edges(&w.starts, p->starts, p->nr_starts, nr);
-	if (!err)
-		err = index_edges(&w.interiors, p->interiors, p->nr_interiors, nr);
-	if (!err) {
+	while (p->next_first <= nr)
+		p->graph.first[p->next_first++] = (uint32_t)p->graph.nr_to;
+	if (w.class && w.stack)
 		walk_all(p, &w);
-		for (size_t i = 0; i < nr; i++)
-			if (classes[i] < w.class[i])
-				classes[i] = w.class[i];
-	}
-	free(w.starts.first);
-	free(w.interiors.first);
-	free(w.class);
 	free(w.stack);
-	return err;
+	if (!w.class || !w.stack) {
+		free(w.class);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < nr; i++)
+		if (classes[i] < w.class[i])
+			classes[i] = w.class[i];
+	p->classes = w.class;
+	return 0;
 }
 
-static void point(const struct edge *edges, size_t nr, const uint8_t *classes, bool *pointed)
+const uint8_t *reach_pass_classes(const struct reach_pass *p)
 {
-	for (size_t i = 0; i < nr; i++)
-		if (classes[edges[i].from] == REACH_LOST && classes[edges[i].to] == REACH_LOST)
-			pointed[edges[i].to] = true;
+	return p->classes;
+}
+
+struct reach_graph *reach_pass_graph(struct reach_pass *p)
+{
+	return &p->graph;
 }
 
 void reach_pass_lost_with(const struct reach_pass *p, const uint8_t *classes, bool *pointed)
 {
-	point(p->starts, p->nr_starts, classes, pointed);
-	if (!p->world->starts_only)
-		point(p->interiors, p->nr_interiors, classes, pointed);
+	const struct reach_graph *g = &p->graph;
+
+	for (uint32_t from = 0; from < g->nr; from++) {
+		if (classes[from] != REACH_LOST)
+			continue;
+		for (size_t i = g->first[from]; i < g->first[from + 1]; i++)
+			if (classes[g->to[i] & ~REACH_INTERIOR] == REACH_LOST &&
+			    !(g->to[i] & REACH_INTERIOR && p->world->starts_only))
+				pointed[g->to[i] & ~REACH_INTERIOR] = true;
+	}
 }
 
 void reach_pass_free(struct reach_pass *p)
@@ -358,9 +384,10 @@ void reach_pass_free(struct reach_pass *p)
 	if (!p)
 		return;
 	free(p->unused);
-	free(p->roots.all);
-	free(p->stale.all);
-	free(p->starts);
-	free(p->interiors);
+	free(p->graph.first);
+	free(p->graph.to);
+	free(p->graph.roots);
+	free(p->graph.stale);
+	free(p->classes);
 	free(p);
 }

@@ -9,6 +9,9 @@
 #include "format/reach.h"
 #include "report/reach/block_index.h"
 
+/* Blocks of a process, at most: the bit above their numbers is used. */
+#define REACH_MOST_BLOCKS (UINT32_MAX / 2 - 1)
+
 /* How well a block can be reached, ascending. */
 enum reach_class {
 	REACH_LOST,	/* no word points to it but from lost blocks */
@@ -23,13 +26,43 @@ struct reach_area {
 	uint64_t start, end;
 };
 
+/* What a root is: a word of memory, all registers of a thread, or what the kernel keeps. */
+enum reach_root { REACH_ROOT_WORD, REACH_ROOT_THREAD, REACH_ROOT_GIVEN };
+
+/* Who numbers roots, where it is asked which of them hold a block. */
+struct reach_roots {
+	/* The number of the root of @kind at @where: an address, or the thread's or given root's
+	 * place in the pass.  @stale: nothing reads it any more.  Below REACH_INTERIOR. */
+	uint32_t (*number)(void *arg, enum reach_root kind, uint64_t where, bool stale);
+	void *arg;
+};
+
+#define REACH_INTERIOR (UINT32_C(1) << 31) /* of a block's number: not to its beginning */
+
+/* A root's word and the block that it points to, which may have REACH_INTERIOR. */
+struct reach_word {
+	uint32_t to, root;
+};
+
+/* Who points to whom.  The words of block i point to to[first[i]] up to to[first[i + 1] - 1], which
+ * may have REACH_INTERIOR. */
+struct reach_graph {
+	uint32_t *first, *to;
+	size_t nr, nr_to, room_to; /* blocks, words */
+	struct reach_word *roots, *stale;
+	size_t nr_roots, room_roots, nr_stale, room_stale;
+};
+
 /* What is known before the words are read; all is borrowed. */
 struct reach_world {
 	const struct block_index *index;
 	const struct reach_area *freed; /* ascending, not overlapping: its words are stale */
 	size_t nr_freed;
-	bool starts_only;  /* a word that points into a block does not reach it */
-	uint64_t tag_mask; /* bits of a word that are no part of its address */
+	const struct reach_area *arenas; /* the same: where an allocator has its lists */
+	size_t nr_arenas;
+	bool starts_only;		 /* a word that points into a block does not reach it */
+	uint64_t tag_mask;		 /* bits of a word that are no part of its address */
+	const struct reach_roots *roots; /* NULL: nobody asks which */
 };
 
 struct reach_pass; /* opaque */
@@ -45,6 +78,11 @@ int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size
 /* All words are in: raise classes[i] of each block to what this pass says, if that is more.
  * Returns 0 or -ENOMEM. */
 int reach_pass_judge(struct reach_pass *p, uint8_t *classes);
+
+/* After that: what this pass said of each block, and the graph, in which the caller may change what
+ * it likes.  Valid until the pass is forgotten. */
+const uint8_t *reach_pass_classes(const struct reach_pass *p);
+struct reach_graph *reach_pass_graph(struct reach_pass *p);
 
 /* After that: pointed[i] becomes true of each block of class REACH_LOST to which a word of another
  * one points. */

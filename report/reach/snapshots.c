@@ -115,6 +115,13 @@ static int add_pass(struct snapshots *s, const struct mlk_pass *pass)
 	return 0;
 }
 
+static int by_tgid(const void *a, const void *b)
+{
+	const struct snapshot *x = a, *y = b;
+
+	return (x->tgid > y->tgid) - (x->tgid < y->tgid);
+}
+
 int snapshots_find(struct snapshots *s, struct mlk_reader *trace, uint64_t stop_ns)
 {
 	struct mlk_record record;
@@ -125,8 +132,12 @@ int snapshots_find(struct snapshots *s, struct mlk_reader *trace, uint64_t stop_
 	while (!err && (more = mlk_reader_next(trace, &record)) > 0)
 		if (record.pass.end_ns <= stop_ns)
 			err = add_pass(s, &record.pass);
+		else if (!s->later_ns || record.pass.end_ns < s->later_ns)
+			s->later_ns = record.pass.end_ns;
 	if (!err && !more)
 		err = keep_next(s);
+	if (s->nr)
+		qsort(s->all, s->nr, sizeof(*s->all), by_tgid);
 	return err ? err : more;
 }
 

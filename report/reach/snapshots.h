@@ -16,9 +16,10 @@ struct snapshot {
 
 /* All zero: there are none. */
 struct snapshots {
-	struct snapshot *all; /* one of each process */
+	struct snapshot *all; /* one of each process; after snapshots_find() by tgid */
 	size_t nr, room;
 	struct snapshot next; /* that is not complete yet */
+	uint64_t later_ns;    /* end of the first pass that was too late; 0: none was */
 };
 
 /* Find them in @trace: those that ended by @stop_ns, CLOCK_MONOTONIC.  To be released in any case.

@@ -1,288 +1,174 @@
-/* verdicts.c - see verdicts.h */
+/* verdicts.c - see verdicts.h: the trace is read once for the blocks of all processes, and once for
+ * all words */
 #include "report/reach/verdicts.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "report/base/array.h"
 #include "report/live/sampling.h"
-#include "report/reach/freed.h"
-#include "report/reach/snapshots.h"
-
-/* A larger block may have been given back to the kernel when it was freed (glibc's least threshold
- * of mmap), and something else may be there now. */
-#define MOST_FREED (128u << 10)
-
-/* A process that was judged. */
-struct judged {
-	struct verdict_process process;
-	struct reach_block *blocks; /* ascending */
-	uint8_t *verdicts;	    /* enum block_verdict of each */
-	size_t nr, room;
-};
+#include "report/reach/judge.h"
+#include "report/reach/root_names.h"
 
 struct verdicts {
-	struct judged *all;
+	struct judge *all; /* by tgid */
 	size_t nr;
 };
 
-/* What is known of a process while it is judged. */
-struct judge {
+/* What all are judged with. */
+struct court {
 	struct mlk_reader *trace;
 	const struct verdict_rules *rules;
-	const struct snapshot *snapshot;
-	struct judged *to;
-	struct live *live; /* its blocks at the end of the snapshot */
-	struct freed *freed;
-	struct block_index index;
-	struct reach_area *areas;
-	struct reach_world world;
-	uint8_t *classes; /* enum reach_class of each block, the best so far */
-	bool *pointed;
-	bool knows_all; /* every allocation and every free of it is in the trace */
+	struct snapshots snapshots;
+	struct root_modules *modules;
+	struct verdicts *verdicts;
+	struct live *live; /* blocks at the end of the snapshots */
+	bool knows_all;	   /* every allocation and every free is in the trace */
 	int err;
 };
 
-/* What is freed before the snapshot begins is free while it lasts, unless it is allocated again. */
-static void note_change(void *arg, const struct live_change *change)
+static struct judge *judge_of(const struct verdicts *v, uint32_t tgid)
 {
-	struct judge *j = arg;
-	const struct live_block *b = change->block;
-	int err = 0;
-
-	if (b->mapped || !b->known || !change->event)
-		return;
-	if (change->sum == LIVE_ALLOCATED)
-		freed_drop(j->freed, b->addr);
-	else if (change->sum == LIVE_FREED && b->size < MOST_FREED &&
-		 change->event->time_ns < j->snapshot->begin_ns)
-		err = freed_add(j->freed, b->addr, b->addr + b->size);
-	if (err)
-		j->err = err;
-}
-
-/* Replay the process up to the end of the snapshot: without stacks, which nobody asks for. */
-static int replay(struct judge *j)
-{
-	const struct live_watch watch = {.changed = note_change, .arg = j};
-	const struct sampling sampling = sampling_of(mlk_reader_meta(j->trace));
-	struct mlk_record record;
-	int more = 0, err = live_new(&j->live);
-
-	if (err)
-		return err;
-	live_set_sampling(j->live, &sampling);
-	if (j->knows_all)
-		live_watch(j->live, &watch);
-	mlk_reader_rewind(j->trace, MLK_RECORD_HEAD);
-	while (!err && !j->err && (more = mlk_reader_next(j->trace, &record)) > 0)
-		if (record.event.tgid == j->snapshot->tgid &&
-		    record.event.time_ns <= j->snapshot->end_ns)
-			err = live_event(j->live, &record.event, 0);
-	return err ? err : j->err ? j->err : more;
-}
-
-/* A block that lived when the snapshot ended.  What is younger than its beginning is a root: it may
- * hold what was moved there meanwhile. */
-static void take_block(void *arg, const struct live_block *block)
-{
-	struct judge *j = arg;
-	struct judged *to = j->to;
-	const struct reach_block b = {block->addr, block->addr + block->size, block->time_ns};
-
-	/* nor a mapping: its pieces are blocks of their own, and a word to its beginning holds all
-	 */
-	if (block->tgid != j->snapshot->tgid || block->time_ns >= j->snapshot->begin_ns ||
-	    block->mapped || b.end < b.start)
-		return;
-	if (to->nr >= BLOCK_INDEX_NONE - 1 ||
-	    array_append(&to->blocks, &to->nr, &to->room, &b, sizeof(b)))
-		j->err = -ENOMEM;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct reach_block *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
-/* Blocks overlap where frees were lost: of two the younger one is there. */
-static void drop_overlapping(struct judged *to)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < to->nr; i++) {
-		const struct reach_block b = to->blocks[i];
-		const struct reach_block *last = kept ? &to->blocks[kept - 1] : NULL;
-
-		if (last && (b.start < last->end || b.start == last->start)) {
-			if (b.time_ns <= last->time_ns)
-				continue;
-			kept--;
-		}
-		to->blocks[kept++] = b;
-	}
-	to->nr = kept;
-}
-
-static int make_world(struct judge *j)
-{
-	struct judged *to = j->to;
-	int err;
-
-	live_each(j->live, take_block, j);
-	if (j->err)
-		return j->err;
-	if (to->nr)
-		qsort(to->blocks, to->nr, sizeof(*to->blocks), by_start);
-	drop_overlapping(to);
-	j->classes = calloc(to->nr + 1, sizeof(*j->classes));
-	j->pointed = calloc(to->nr + 1, sizeof(*j->pointed));
-	to->verdicts = calloc(to->nr + 1, sizeof(*to->verdicts));
-	if (!j->classes || !j->pointed || !to->verdicts)
-		return -ENOMEM;
-	j->world = (struct reach_world){.index = &j->index,
-					.starts_only = j->rules->starts_only,
-					.tag_mask = j->rules->tag_mask};
-	err = block_index_make(&j->index, to->blocks, to->nr);
-	if (!err)
-		err = freed_areas(j->freed, to->blocks, to->nr, &j->areas, &j->world.nr_freed);
-	j->world.freed = j->areas;
-	return err;
-}
-
-static size_t nr_lost(const struct judge *j)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < j->to->nr; i++)
-		nr += j->classes[i] == REACH_LOST;
-	return nr;
-}
-
-/* Read the words of the pass @of, whose chunks come next or later.  *@whole: they were all there.
- */
-static int read_words(struct judge *j, const struct mlk_pass *of, struct reach_pass *pass,
-		      bool *whole)
-{
-	struct mlk_record record;
-	uint64_t words = 0;
-	int more = 0, err = 0;
-
-	mlk_reader_rewind(j->trace, MLK_RECORD_POINTERS);
-	while (!err && (more = mlk_reader_next(j->trace, &record)) > 0) {
-		if (record.pointers.tgid != of->tgid || record.pointers.pass != of->pass)
-			continue;
-		words += record.pointers.nr;
-		err = reach_pass_words(pass, record.pointers.words, record.pointers.nr);
-	}
-	*whole = !err && words == of->words && !(of->flags & MLK_PASS_CUT);
-	/* what is made by hand may be in any order */
-	return err == -EINVAL ? 0 : err ? err : more;
-}
-
-static void note_pass(struct verdict_process *p, const struct mlk_pass *pass, bool changed)
-{
-	p->passes++;
-	p->settled = p->passes > 1 && !changed;
-	p->words = pass->words;
-	p->read_bytes = p->unread_bytes = p->unknown_threads = 0;
-	for (size_t i = 0; i < pass->nr_ranges; i++) {
-		const struct mlk_range *r = &pass->ranges[i];
-
-		p->unread_bytes += r->unread;
-		p->read_bytes += r->end - r->start - r->absent - r->unread;
-	}
-	for (size_t i = 0; i < pass->nr_threads; i++)
-		p->unknown_threads += pass->threads[i].how == MLK_REACH_UNKNOWN;
-	if (pass->flags & MLK_PASS_STOPPED)
-		p->settled = true;
-}
-
-static int judge_pass(struct judge *j, const struct mlk_pass *of)
-{
-	struct reach_pass *pass;
-	size_t before = nr_lost(j);
-	bool whole = false;
-	int err = reach_pass_new(&pass, &j->world, of);
-
-	if (!err)
-		err = read_words(j, of, pass, &whole);
-	if (!err && whole)
-		err = reach_pass_judge(pass, j->classes);
-	if (!err && whole) {
-		memset(j->pointed, 0, j->to->nr * sizeof(*j->pointed));
-		reach_pass_lost_with(pass, j->classes, j->pointed);
-		note_pass(&j->to->process, of, nr_lost(j) != before);
-	}
-	reach_pass_free(pass);
-	return err;
-}
-
-static enum block_verdict verdict_from(uint8_t class, bool pointed)
-{
-	switch (class) {
-	case REACH_HELD:
-		return VERDICT_HELD;
-	case REACH_POSSIBLE:
-		return VERDICT_POSSIBLE;
-	case REACH_STALE:
-		return VERDICT_STALE;
-	default:
-		return pointed ? VERDICT_LOST_WITH : VERDICT_LOST;
-	}
-}
-
-static enum block_verdict find_verdict(const struct judged *of, const struct live_block *block)
-{
-	size_t low = 0, high = of->nr;
+	size_t low = 0, high = v->nr;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (of->blocks[middle].start < block->addr)
+		if (v->all[middle].process.tgid < tgid)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < of->nr && of->blocks[low].start == block->addr &&
-			       of->blocks[low].time_ns == block->time_ns
-		       ? (enum block_verdict)of->verdicts[low]
-		       : VERDICT_NONE;
+	return low < v->nr && v->all[low].process.tgid == tgid ? &v->all[low] : NULL;
 }
 
-static void add_sum(void *arg, const struct live_block *block)
+static void note_change(void *arg, const struct live_change *change)
 {
-	struct judge *j = arg;
+	struct court *c = arg;
+	const struct live_block *b = change->block;
+	struct judge *j =
+		b->mapped || !b->known || !change->event ? NULL : judge_of(c->verdicts, b->tgid);
+	int err = j ? judge_note_change(j, change) : 0;
 
-	if (block->tgid == j->snapshot->tgid)
-		live_amount_add(&j->to->process.sums[find_verdict(j->to, block)],
-				sampling_amount(block));
+	if (err)
+		c->err = err;
 }
 
-static int judge_process(struct judge *j)
+/* Replay the processes, each up to the end of its snapshot: without stacks, which nobody asks for.
+ */
+static int replay_all(struct court *c)
 {
-	int err = freed_new(&j->freed);
+	const struct live_watch watch = {.changed = note_change, .arg = c};
+	const struct sampling sampling = sampling_of(mlk_reader_meta(c->trace));
+	struct mlk_record record;
+	int more = 0, err = live_new(&c->live);
 
-	if (!err)
-		err = replay(j);
-	if (!err)
-		err = make_world(j);
-	for (size_t i = 0; i < j->snapshot->nr && !err; i++)
-		err = judge_pass(j, &j->snapshot->passes[i]);
-	if (!err && j->to->process.passes) {
-		for (size_t i = 0; i < j->to->nr; i++)
-			j->to->verdicts[i] = (uint8_t)verdict_from(j->classes[i], j->pointed[i]);
-		live_each(j->live, add_sum, j);
+	if (err)
+		return err;
+	live_set_sampling(c->live, &sampling);
+	if (c->knows_all)
+		live_watch(c->live, &watch);
+	mlk_reader_rewind(c->trace, MLK_RECORD_HEAD);
+	while (!err && !c->err && (more = mlk_reader_next(c->trace, &record)) > 0) {
+		const struct judge *j = judge_of(c->verdicts, record.event.tgid);
+
+		if (j && record.event.time_ns <= j->snapshot->end_ns)
+			err = live_event(c->live, &record.event, 0);
 	}
-	live_free(j->live);
-	freed_free(j->freed);
-	block_index_release(&j->index);
-	free(j->areas);
-	free(j->classes);
-	free(j->pointed);
+	return err ? err : c->err ? c->err : more;
+}
+
+static void take_block(void *arg, const struct live_block *block)
+{
+	struct court *c = arg;
+	struct judge *j = judge_of(c->verdicts, block->tgid);
+	int err = j ? judge_take_block(j, block) : 0;
+
+	if (err)
+		c->err = err;
+}
+
+static void weigh_block(void *arg, const struct live_block *block)
+{
+	struct court *c = arg;
+	struct judge *j = judge_of(c->verdicts, block->tgid);
+
+	if (j)
+		judge_weigh_block(j, block);
+}
+
+/* The blocks, and of a sample what each stands for. */
+static int take_blocks(struct court *c)
+{
+	const struct sampling sampling = sampling_of(mlk_reader_meta(c->trace));
+	struct verdicts *v = c->verdicts;
+	int err;
+
+	live_each(c->live, take_block, c);
+	err = c->err;
+	for (size_t i = 0; i < v->nr && !err; i++) {
+		struct judge *j = &v->all[i];
+
+		err = judge_prepare(j);
+		if (err || !sampling_is_on(&sampling))
+			continue;
+		j->amounts = calloc(j->nr + 1, sizeof(*j->amounts));
+		err = j->amounts ? 0 : -ENOMEM;
+	}
+	if (!err && sampling_is_on(&sampling))
+		live_each(c->live, weigh_block, c);
+	live_free(c->live);
+	c->live = NULL;
+	return err;
+}
+
+/* Read all words; @again: only those of the processes that want them again. */
+static int read_words(struct court *c, bool again)
+{
+	struct verdicts *v = c->verdicts;
+	struct mlk_record record;
+	int more = 0, err = 0;
+
+	mlk_reader_rewind(c->trace, MLK_RECORD_POINTERS);
+	while (!err && (more = mlk_reader_next(c->trace, &record)) > 0) {
+		struct judge *j = judge_of(v, record.pointers.tgid);
+
+		if (j && j->again == again)
+			err = judge_take_words(j, &record.pointers);
+	}
+	for (size_t i = 0; i < v->nr && !err; i++)
+		if (v->all[i].again == again)
+			err = judge_end_words(&v->all[i]);
+	return err ? err : more;
+}
+
+static int read_again(struct court *c)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < c->verdicts->nr; i++)
+		any |= judge_wants_again(&c->verdicts->all[i]);
+	return any ? read_words(c, true) : 0;
+}
+
+/* Those of which no pass was whole are not judged. */
+static int finish_all(struct court *c)
+{
+	struct verdicts *v = c->verdicts;
+	size_t kept = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < v->nr; i++) {
+		struct judge *j = &v->all[i];
+
+		if (!err && j->process.passes)
+			err = judge_finish(j);
+		judge_release_steps(j);
+		if (j->process.passes)
+			v->all[kept++] = *j;
+		else
+			judge_release(j);
+	}
+	v->nr = kept;
 	return err;
 }
 
@@ -300,42 +186,86 @@ static bool knows_all(struct mlk_reader *trace)
 	return !lost && !c->chunks_lost && meta->sample_every < 2 && !meta->sample_bytes;
 }
 
+static int begin_all(struct court *c)
+{
+	struct verdicts *v = c->verdicts;
+	int err = snapshots_find(&c->snapshots, c->trace, c->rules->stop_ns);
+
+	if (err)
+		return err;
+	c->knows_all = knows_all(c->trace);
+	v->all = calloc(c->snapshots.nr + 1, sizeof(*v->all));
+	if (!v->all)
+		return -ENOMEM;
+	if (c->rules->holders)
+		err = root_modules_new(&c->modules, c->trace);
+	for (size_t i = 0; i < c->snapshots.nr && !err; i++) {
+		struct judge *j = &v->all[v->nr++];
+
+		*j = (struct judge){
+			.rules = c->rules, .snapshot = &c->snapshots.all[i], .modules = c->modules};
+		err = judge_begin(j);
+		if (!err)
+			err = older_read(&j->older, c->trace, j->process.tgid, j->process.snapshot);
+	}
+	return err;
+}
+
 int verdicts_find(struct verdicts **out, struct mlk_reader *trace,
 		  const struct verdict_rules *rules)
 {
-	struct verdicts *v = calloc(1, sizeof(*v));
-	struct snapshots snapshots = {0};
-	int err = v ? snapshots_find(&snapshots, trace, rules->stop_ns) : -ENOMEM;
-	bool all = !err && knows_all(trace);
+	struct court c = {.trace = trace, .rules = rules, .verdicts = calloc(1, sizeof(**out))};
+	int err = c.verdicts ? begin_all(&c) : -ENOMEM;
 
 	*out = NULL;
-	if (!err && snapshots.nr) {
-		v->all = calloc(snapshots.nr, sizeof(*v->all));
-		err = v->all ? 0 : -ENOMEM;
-	}
-	for (size_t i = 0; i < snapshots.nr && !err; i++) {
-		const struct snapshot *s = &snapshots.all[i];
-		struct judged *to = &v->all[v->nr];
-		struct judge j = {trace, rules, s, to, .knows_all = all};
-
-		to->process = (struct verdict_process){.tgid = s->tgid,
-						       .snapshot = s->passes[0].snapshot,
-						       .begin_ns = s->begin_ns,
-						       .end_ns = s->end_ns};
-		v->nr++;
-		err = judge_process(&j);
-		if (!err && !to->process.passes) {
-			free(to->blocks);
-			free(to->verdicts);
-			*to = (struct judged){0};
-			v->nr--;
-		}
-	}
-	snapshots_release(&snapshots);
-	if (!err && v->nr)
-		*out = v;
+	if (!err && c.verdicts->nr)
+		err = replay_all(&c);
+	if (!err && c.verdicts->nr)
+		err = take_blocks(&c);
+	if (!err && c.verdicts->nr)
+		err = read_words(&c, false);
+	if (!err)
+		err = read_again(&c);
+	if (!err)
+		err = finish_all(&c);
+	live_free(c.live);
+	root_modules_free(c.modules);
+	if (!err && c.verdicts->nr)
+		*out = c.verdicts;
 	else
-		verdicts_free(v);
+		verdicts_free(c.verdicts);
+	snapshots_release(&c.snapshots);
+	return err;
+}
+
+/* Did all passes end early? */
+static bool are_cut(const struct snapshots *s)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		for (size_t k = 0; k < s->all[i].nr; k++)
+			if (!(s->all[i].passes[k].flags & MLK_PASS_CUT))
+				return false;
+	return true;
+}
+
+int verdicts_explain(struct mlk_reader *trace, const struct verdict_rules *rules,
+		     enum verdict_lack *lack, uint64_t *first_ns)
+{
+	struct snapshots snapshots;
+	int err = snapshots_find(&snapshots, trace, rules->stop_ns);
+	const struct mlk_entry *entries;
+	size_t nr = 0, of_words = 0;
+
+	if (!err)
+		err = mlk_reader_list(trace, &entries, &nr);
+	for (size_t i = 0; i < nr; i++)
+		of_words += entries[i].records == MLK_RECORD_POINTERS;
+	*first_ns = snapshots.later_ns;
+	*lack = snapshots.nr	     ? are_cut(&snapshots) ? VERDICT_LACKS_END : VERDICT_LACKS_WHOLE
+		: snapshots.later_ns ? VERDICT_LACKS_TIME
+		: of_words	     ? VERDICT_LACKS_END
+				     : VERDICT_LACKS_POINTERS;
+	snapshots_release(&snapshots);
 	return err;
 }
 
@@ -349,12 +279,33 @@ const struct verdict_process *verdicts_process(const struct verdicts *v, size_t 
 	return &v->all[i].process;
 }
 
+struct verdict_holders verdicts_holders(const struct verdicts *v, size_t i)
+{
+	const struct judge *j = &v->all[i];
+
+	return (struct verdict_holders){.holders = j->holders.retained ? &j->holders : NULL,
+					.roots = j->roots,
+					.blocks = j->blocks,
+					.amounts = j->amounts,
+					.verdicts = j->verdicts,
+					.nr = j->nr};
+}
+
 enum block_verdict verdicts_of(const struct verdicts *v, const struct live_block *block)
 {
-	for (size_t i = 0; i < v->nr; i++)
-		if (v->all[i].process.tgid == block->tgid)
-			return find_verdict(&v->all[i], block);
-	return VERDICT_NONE;
+	const struct judge *j = judge_of(v, block->tgid);
+
+	return j ? judge_verdict(j, block) : VERDICT_NONE;
+}
+
+int verdicts_each_older(const struct verdicts *v,
+			int (*visit)(void *arg, const struct older_block *block), void *arg)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < v->nr && !err; i++)
+		err = judge_each_older(&v->all[i], visit, arg);
+	return err;
 }
 
 const char *block_verdict_text(enum block_verdict verdict)
@@ -384,10 +335,8 @@ const char *block_verdict_word(enum block_verdict verdict)
 
 void verdicts_free(struct verdicts *v)
 {
-	for (size_t i = 0; v && i < v->nr; i++) {
-		free(v->all[i].blocks);
-		free(v->all[i].verdicts);
-	}
+	for (size_t i = 0; v && i < v->nr; i++)
+		judge_release(&v->all[i]);
 	if (v)
 		free(v->all);
 	free(v);

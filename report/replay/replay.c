@@ -272,6 +272,13 @@ uint64_t replay_allocations(const struct replay *leaks)
 	return all;
 }
 
+uint64_t replay_only_counted(const struct replay *leaks)
+{
+	return leaks->totals.allocated.blocks
+		       ? 0
+		       : leaks->condition.losses.skipped[MLK_SKIPPED_TRIGGER];
+}
+
 const char *replay_missing(const struct replay *leaks, size_t i)
 {
 	return i < leaks->nr_missing ? leaks->missing[i] : NULL;

@@ -30,6 +30,8 @@ struct replay {
 	struct stacks *stacks; /* the distinct stacks, their counts filled in */
 	struct live *live;     /* all blocks, and what each process amounts to */
 	struct suspect_blocks suspect;
+	/* Blocks of stacks here that no event allocated, beyond the totals: the caller's. */
+	struct live_amount older;
 	struct live_amount suspects; /* outstanding blocks that may have been freed */
 	struct live_totals totals;   /* of the chosen process, or of all; of a sample, estimates */
 	struct thread_names *processes; /* see processes.h */
@@ -121,6 +123,10 @@ static inline bool replay_is_event_loss(int kind)
 /* Events that were lost, of all kinds. */
 uint64_t replay_lost(const struct replay *leaks);
 
+/* If no allocation was recorded up to the moment that is examined: how many were only counted, in
+ * all of the recording.  Else 0. */
+uint64_t replay_only_counted(const struct replay *leaks);
+
 /* How many allocations status_counts[] has in all. */
 uint64_t replay_allocations(const struct replay *leaks);
 
@@ -139,6 +145,13 @@ void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass
  * were freed, whose frees are not in the trace.  All allocations less all frees are what really
  * came to be outstanding; what the sample says of that is more by those.  Else 0. */
 uint64_t replay_older_in_sample(const struct replay *leaks, const struct mlk_meta *meta);
+
+/* At least so many older blocks were freed whose frees, and so sizes, are not in the trace: where a
+ * part of the blocks is recorded, by a sample or another choice. */
+uint64_t replay_older_unsized(const struct replay *leaks, const struct mlk_meta *meta);
+
+/* Is every block that lives known: was all recorded, from the first allocation on? */
+bool replay_knows_all(const struct replay *leaks, const struct mlk_meta *meta);
 
 /* Are the frees of older blocks in the trace?  Where a part of the blocks is recorded, frees of all
  * others are left out. */

@@ -28,6 +28,9 @@ struct growth_stack {
 	uint64_t old_age_ns;	      /* so long half of these lived, as lifetime_ns */
 	struct live_amount replaced;  /* outstanding in the place of older blocks: replaced.h */
 	float replaced_then[GROWTH_SLICES]; /* bytes of it, for frees up to each slice's end */
+	/* Outstanding blocks of which that is not said, and older blocks of unknown size that were
+	 * freed, and that no stack is known to replace: they may be in the place of these. */
+	uint64_t others, unsized;
 };
 
 /* The same while the trace is replayed. */

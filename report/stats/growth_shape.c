@@ -28,7 +28,7 @@ static const struct {
 			   "before it: as a leak does"},
 	[SHAPE_UNCLEAR] = {"unclear",
 			   "it grew, but this recording is too short, or too small a part was "
-			   "chosen of it, to tell a leak from a cache: record for longer"},
+			   "chosen of it, to tell a leak from a cache: record for longer, or all"},
 	[SHAPE_LATE] = {"late",
 			"nothing before the last quarter: too new to tell; record for longer"},
 	[SHAPE_UNEVEN] = {"uneven",
@@ -247,6 +247,11 @@ static bool is_replacing(const struct growth_stack *stack, const struct growth_s
 	return stack->replaced.bytes && (double)stack->replaced.bytes >= REPLACED * (double)now;
 }
 
+bool growth_may_replace(const struct growth_stack *stack)
+{
+	return stack->others && (double)stack->unsized >= REPLACED * (double)stack->others;
+}
+
 /* Is there more than at half of the time, and not just by chance? */
 static bool has_filled(const struct growth_stack *stack, const struct growth_span *span)
 {
@@ -267,7 +272,8 @@ enum growth_shape growth_shape_of(const struct growth_stack *stack, const struct
 	if (q4 > q2 && is_replacing(stack, span))
 		return SHAPE_REPLACING;
 	if (q1 < q2 && q2 < q3 && q3 < q4 && leaks)
-		return is_unclear(stack, span) ? SHAPE_UNCLEAR : SHAPE_GROWING;
+		return is_unclear(stack, span) || growth_may_replace(stack) ? SHAPE_UNCLEAR
+									    : SHAPE_GROWING;
 	if (!q1 && !q2 && !q3)
 		return SHAPE_LATE;
 	if (q4 <= q2)

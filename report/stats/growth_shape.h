@@ -43,6 +43,10 @@ bool growth_time_is_short(const struct chosen *chosen);
  * some moment on: of these there was nothing before it. */
 bool growth_shapes_tell(const struct chosen *chosen);
 
+/* May as many older blocks have been freed as @stack has outstanding?  Their sizes are not known,
+ * and nobody else is known to replace them. */
+bool growth_may_replace(const struct growth_stack *stack);
+
 /* The shape of @stack, of whose blocks the share @freed was freed. */
 enum growth_shape growth_shape_of(const struct growth_stack *stack, const struct growth_span *span,
 				  double freed);

@@ -129,6 +129,7 @@ static void set_replaced(const struct growth *growth, const struct replaced_cred
 static void add_credit(struct replaced_credit *sum, const struct replaced_credit *more)
 {
 	live_amount_add(&sum->amount, more->amount);
+	sum->others += more->others;
 	for (size_t at = 0; at < GROWTH_SLICES; at++)
 		sum->then[at] += more->then[at];
 }
@@ -177,5 +178,7 @@ struct growth_stack growth_of(const struct growth *growth, const uint32_t *numbe
 	stack.lifetime_ns = median_of(&ages, 0);
 	stack.old_age_ns = median_of(&ages, growth_first_old(growth, 16));
 	set_replaced(growth, &credit, &stack);
+	stack.others = credit.others;
+	stack.unsized = growth->replaced.unsized_left;
 	return stack;
 }

@@ -134,12 +134,15 @@ static void give_credit(struct replaced *replaced, const struct claim *claim, ui
 	double bytes = want ? (double)pair->amount.bytes / (double)want : 0;
 	struct replaced_credit *credit;
 
-	if (!want || (claim->turnover == 0 && claim->nearness < NEARNESS))
+	credit = &replaced->credit[pair->stack];
+	if (!want || (claim->turnover == 0 && claim->nearness < NEARNESS)) {
+		credit->others += want;
 		return;
+	}
 	rest = rest < others ? rest : others;
 	*left -= sized;
 	*unsized -= rest < *unsized ? rest : *unsized;
-	credit = &replaced->credit[pair->stack];
+	credit->others += want - sized - rest;
 	credit->amount.blocks += sized + rest;
 	credit->amount.bytes += (uint64_t)(bytes * (double)(sized + rest));
 	spread(credit, &replaced->older[pair->class], bytes * (double)sized);
@@ -172,6 +175,7 @@ int replaced_finish(struct replaced *replaced, const struct live *live, const st
 	qsort(claims, nr, sizeof(*claims), compare_claims);
 	for (size_t i = 0; i < nr; i++)
 		give_credit(replaced, &claims[i], &unsized);
+	replaced->unsized_left = unsized;
 	free(claims);
 	return 0;
 }

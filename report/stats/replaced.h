@@ -27,6 +27,7 @@ struct replaced_pair {
  * place of blocks that were freed in each slice of the time.  Of the rest that is not known. */
 struct replaced_credit {
 	struct live_amount amount;
+	uint64_t others; /* outstanding blocks of which that is not said */
 	float then[REPLACED_SLICES];
 };
 
@@ -43,6 +44,7 @@ struct replaced {
 	uint64_t left[REPLACED_CLASSES]; /* of older: not given to a stack yet */
 	struct replaced_credit *credit;	 /* by stack, after replaced_finish() */
 	size_t nr_credit;
+	uint64_t unsized_left;	     /* older blocks without a size that were given to no stack */
 	uint64_t start_ns, width_ns; /* of the slices */
 	bool failed;
 };

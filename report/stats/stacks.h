@@ -24,6 +24,7 @@ struct stack {
 	/* By stack_stats.h, of all of the trace: */
 	struct live_amount allocated;
 	struct live_amount freed; /* in any way: allocated less this is outstanding at the end */
+	struct live_amount lost;  /* of what is outstanding: by context/stack_verdicts.h */
 	struct live_amount peak;  /* outstanding when most bytes of all stacks were */
 	struct live_amount now;	  /* outstanding at this moment of the replay */
 	uint64_t temporary; /* blocks freed by their thread before it allocated or freed another,

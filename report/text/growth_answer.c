@@ -99,7 +99,7 @@ static void print_shape(FILE *out, const struct report_data *export, const struc
 
 bool growth_is_told(const struct report_data *export)
 {
-	return growth_shapes_tell(&export->leaks->chosen);
+	return growth_shapes_tell(&export->leaks->chosen) && !replay_only_counted(export->leaks);
 }
 
 /* Why nothing can be told of growth; NULL: it can. */
@@ -107,6 +107,8 @@ static const char *why_not_told(const struct report_data *export)
 {
 	const struct chosen *chosen = &export->leaks->chosen;
 
+	if (replay_only_counted(export->leaks))
+		return "allocations that were only counted: none was recorded in full";
 	if (growth_time_is_short(chosen))
 		return "less than a second";
 	return growth_shapes_tell(chosen)
@@ -115,35 +117,59 @@ static const char *why_not_told(const struct report_data *export)
 			 "grow from nothing";
 }
 
-/* What grew, but in so short a time that it may as well be a cache. */
+/* Of the rows from @first to @end that are unclear, those that @may_replace older blocks or not. */
+static void print_unclear_rows(FILE *out, const struct report_data *export,
+			       const struct growth_rows *rows, size_t first, size_t end,
+			       bool may_replace)
+{
+	size_t left = 0, shown = 0, nr;
+	char number[TEXT_NUMBER_MAX], older[TEXT_NUMBER_MAX];
+
+	for (size_t i = first; i < end; i++)
+		left += growth_may_replace(&rows->all[i].growth) == may_replace;
+	if (!left)
+		return;
+	fprintf(out, "  unclear        %s %s grew: ", text_number(number, left),
+		left == 1 ? "stack" : "stacks");
+	if (may_replace)
+		fprintf(out,
+			"%s older blocks were freed, of unknown size, which %s may replace; to "
+			"tell, "
+			"record all allocations\n",
+			text_number(older, rows->all[first].growth.unsized),
+			left == 1 ? "it" : "they");
+	else
+		fprintf(out, "the recording is short for the age at which %s blocks are freed\n",
+			left == 1 ? "its" : "their");
+	for (; first < end && shown < MOST_SHOWN; first += nr) {
+		struct growth_row row;
+
+		nr = growth_rows_in_group(rows, first);
+		if (growth_may_replace(&rows->all[first].growth) != may_replace)
+			continue;
+		row = growth_rows_sum(export, &rows->all[first], nr);
+		fprintf(out, "    %+.1f MiB/h: ", row.per_minute * MIB_PER_HOUR);
+		print_innermost(out, export, rows, row.i);
+		fputc('\n', out);
+		left -= nr < left ? nr : left;
+		shown++;
+	}
+	if (first < end && left)
+		fprintf(out, "    and %s more\n", text_number(number, left));
+}
+
+/* What grew, but it may as well be a cache. */
 static void print_unclear(FILE *out, const struct report_data *export,
 			  const struct growth_rows *rows)
 {
-	char number[TEXT_NUMBER_MAX];
-	size_t first = 0, end, groups = 0;
+	size_t first = 0, end;
 
 	while (first < rows->nr && rows->all[first].shape < SHAPE_UNCLEAR)
 		first++;
 	for (end = first; end < rows->nr && rows->all[end].shape == SHAPE_UNCLEAR;)
 		end++;
-	if (first == end)
-		return;
-	fprintf(out,
-		"  unclear        %s %s grew: the recording is short for the age at which %s "
-		"blocks are freed\n",
-		text_number(number, end - first), end - first == 1 ? "stack" : "stacks",
-		end - first == 1 ? "its" : "their");
-	for (; first < end && groups < MOST_SHOWN; groups++) {
-		size_t nr = growth_rows_in_group(rows, first);
-		struct growth_row row = growth_rows_sum(export, &rows->all[first], nr);
-
-		fprintf(out, "    %+.1f MiB/h: ", row.per_minute * MIB_PER_HOUR);
-		print_innermost(out, export, rows, row.i);
-		fputc('\n', out);
-		first += nr;
-	}
-	if (first < end)
-		fprintf(out, "    and %s more\n", text_number(number, end - first));
+	print_unclear_rows(out, export, rows, first, end, false);
+	print_unclear_rows(out, export, rows, first, end, true);
 }
 
 static void print_answer(FILE *out, const struct report_data *export,

@@ -70,7 +70,7 @@ int print_flat(FILE *out, const struct report_data *export)
 	if (stack_notes_init(&notes, export->leaks))
 		return -ENOMEM;
 	if (!export->view->nr)
-		fputs("no outstanding blocks\n", out);
+		print_no_blocks(out, export);
 	for (size_t i = shown; i < export->view->nr; i++)
 		live_amount_add(&rest, stack_outstanding(view_stack(export->view, i)));
 	for (size_t i = 0; i < shown; i++) {

@@ -7,28 +7,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_block(void *arg, const struct live_block *block)
+static double order_of(const struct group *group, enum top_sort sort)
 {
-	struct groups *groups = arg;
-	struct group group = {.tgid = groups->of_kernel ? block->origin : block->tgid,
-			      .tid = groups->kind == GROUPS_THREADS ? block->tid : 0};
-	uint32_t number;
-
-	if (intern_pair(&groups->table, &group, sizeof(group), &number) < 0)
-		groups->failed = true;
-	else
-		live_amount_add(&groups->all[number].now, sampling_amount(block));
+	switch (sort) {
+	case TOP_BLOCKS:
+		return (double)group->now.blocks;
+	case TOP_RATE:
+		return group->rate;
+	case TOP_AGE:
+		return (double)group->age_ns;
+	default:
+		return 0;
+	}
 }
 
-static int compare_groups(const void *a, const void *b)
+static int compare_groups(const void *a, const void *b, void *arg)
 {
 	const struct group *x = a, *y = b;
+	double first = order_of(x, *(const enum top_sort *)arg);
+	double second = order_of(y, *(const enum top_sort *)arg);
 
+	if (first < second || first > second)
+		return first > second ? -1 : 1;
 	if (x->now.bytes != y->now.bytes)
 		return x->now.bytes > y->now.bytes ? -1 : 1;
 	if (x->tgid != y->tgid)
 		return x->tgid < y->tgid ? -1 : 1;
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+void groups_sort(struct groups *groups, enum top_sort sort)
+{
+	if (groups->nr)
+		qsort_r(groups->all, groups->nr, sizeof(*groups->all), compare_groups, &sort);
 }
 
 /* What the kernel's blocks with the origin @number are summed up by, to be freed. */
@@ -74,6 +85,7 @@ static int merge_origins(struct groups *groups, const struct replay *leaks)
 			continue;
 		}
 		live_amount_add(&groups->all[nr - 1].now, groups->all[i].now);
+		groups->all[nr - 1].born_us += groups->all[i].born_us;
 		free(groups->all[i].name);
 	}
 	groups->nr = nr;
@@ -106,21 +118,95 @@ static int name_groups(struct groups *groups, const struct replay *leaks)
 	return 0;
 }
 
-int groups_fill(struct groups *groups, const struct top_view *view, enum group_kind kind)
+static void add_holding(struct groups *groups, const struct holdings *from,
+			const struct holding *cell)
+{
+	const struct holder_thread *thread = &from->threads.all[cell->thread];
+	struct group group = {.tgid = thread->tgid,
+			      .tid = groups->kind == GROUPS_THREADS ? thread->tid : 0};
+	uint32_t number;
+
+	if (intern_pair(&groups->table, &group, sizeof(group), &number) < 0) {
+		groups->failed = true;
+		return;
+	}
+	live_amount_add(&groups->all[number].now, cell->now);
+	groups->all[number].born_us += cell->born_us;
+}
+
+/* The sums of @from by @kind, sorted by name. */
+static int sum_up(struct groups *groups, const struct top_view *view, enum group_kind kind,
+		  const struct holdings *from)
 {
 	int err;
 
 	groups_release(groups);
-	groups->of_kernel = mlk_reader_meta(view->trace)->of_kernel;
+	groups->of_kernel = from->of_kernel;
 	groups->kind = groups->of_kernel && kind == GROUPS_THREADS ? GROUPS_PROCESSES : kind;
-	live_each(view->leaks->live, add_block, groups);
+	for (size_t i = 0; i < from->cells.nr; i++)
+		add_holding(groups, from, &from->cells.all[i]);
 	if (groups->failed)
 		return -ENOMEM;
 	err = groups->of_kernel ? merge_origins(groups, view->leaks)
 				: name_groups(groups, view->leaks);
-	if (groups->nr && !err)
-		qsort(groups->all, groups->nr, sizeof(*groups->all), compare_groups);
+	if (!err && groups->nr)
+		qsort(groups->all, groups->nr, sizeof(*groups->all), compare_names);
 	return err;
+}
+
+/* How fast @groups grew since what they were @before, both sorted by name. */
+static void set_rates(struct groups *groups, const struct groups *before, uint64_t since_ns)
+{
+	for (size_t i = 0; i < groups->nr; i++) {
+		struct group *group = &groups->all[i];
+		const struct group *then = before->nr ? bsearch(group, before->all, before->nr,
+								sizeof(*group), compare_names)
+						      : NULL;
+		int64_t grown = (int64_t)(group->now.bytes - (then ? then->now.bytes : 0));
+
+		group->rate = (double)grown * 1e9 / (double)since_ns;
+	}
+	groups->rates = true;
+}
+
+int groups_fill(struct groups *groups, const struct top_view *view, enum group_kind kind,
+		const struct holdings *now, const struct holdings *before)
+{
+	struct groups then = {0};
+	int err = sum_up(groups, view, kind, now);
+
+	for (size_t i = 0; !err && i < groups->nr; i++)
+		groups->all[i].age_ns =
+			holdings_age(now, groups->all[i].now, groups->all[i].born_us);
+	if (!err && before && before->time_ns && before->time_ns < now->time_ns) {
+		err = sum_up(&then, view, kind, before);
+		if (!err)
+			set_rates(groups, &then, now->time_ns - before->time_ns);
+	}
+	groups_release(&then);
+	groups_sort(groups, TOP_BYTES);
+	return err;
+}
+
+int group_threads(const struct group *group, enum group_kind kind, const struct top_view *view,
+		  const struct holdings *holdings, bool *in)
+{
+	for (size_t i = 0; i < holdings->threads.nr; i++) {
+		const struct holder_thread *thread = &holdings->threads.all[i];
+		char *name;
+
+		in[i] = thread->tgid == group->tgid &&
+			(kind != GROUPS_THREADS || thread->tid == group->tid);
+		if (!holdings->of_kernel)
+			continue;
+		/* several origins have one name */
+		name = name_origin(view->leaks, kind, thread->tgid);
+		if (!name)
+			return -ENOMEM;
+		in[i] = !strcmp(name, group->name);
+		free(name);
+	}
+	return 0;
 }
 
 const char *groups_title(const struct groups *groups)

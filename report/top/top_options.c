@@ -137,6 +137,8 @@ static int pass_on(struct top_opts *o, const struct option_info *option, const c
 
 	if (!o->from)
 		o->from = option->name;
+	if (!strcmp(option->name, "quiet"))
+		log_quiet();
 	o->of_kernel |= !strcmp(option->name, "kernel");
 	o->targets |= option->key == 'p' || o->of_kernel;
 	if (asprintf(&word, text ? "--%s=%s" : "--%s", option->name, text) < 0)
@@ -178,6 +180,7 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 	case 'n':
 		err = option_number(option, text, 1, 1u << 20, NULL, &rows);
 		o->rows = (size_t)rows;
+		o->rows_given = true;
 		return err;
 	case OPT_SORT:
 		word = option_word(option, text);

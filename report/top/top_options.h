@@ -35,6 +35,7 @@ struct top_opts {
 	uint64_t interval_ns; /* 0: not given */
 	uint64_t count;	      /* tables; 0: no limit */
 	size_t rows;
+	bool rows_given;
 	enum top_sort sort;
 	enum top_form form;
 	enum group_kind by;  /* what is shown in place of stacks, */

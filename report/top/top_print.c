@@ -197,9 +197,12 @@ static int print_row(FILE *out, const struct top_view *view, size_t i, size_t fr
 static int print_groups(FILE *out, const struct top_view *view)
 {
 	struct groups groups = {0};
+	struct holdings now = {0};
 	char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
-	int err = groups_fill(&groups, view, view->opts->by);
+	int err = top_view_holdings(view, &now);
 
+	if (!err)
+		err = groups_fill(&groups, view, view->opts->by, &now, NULL);
 	if (!err && groups.nr)
 		fprintf(out, "%16s%13s  %s\n", size_title(), "blocks", groups_title(&groups));
 	for (size_t i = 0; !err && i < groups.nr && i < view->opts->rows; i++) {
@@ -212,6 +215,7 @@ static int print_groups(FILE *out, const struct top_view *view)
 		fputc('\n', out);
 	}
 	groups_release(&groups);
+	holdings_release(&now);
 	return err;
 }
 

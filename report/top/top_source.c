@@ -319,15 +319,51 @@ void top_source_tell(struct top_source *source)
 	}
 }
 
+/* Does the process @pid run, and has not ended? */
+static bool still_runs(pid_t pid)
+{
+	char path[64], text[512], state = 'X';
+	const char *behind_name;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return false;
+	text[fread(text, 1, sizeof(text) - 1, stat)] = '\0';
+	fclose(stat);
+	behind_name = strrchr(text, ')');
+	return behind_name && sscanf(behind_name + 1, " %c", &state) == 1 && state != 'Z' &&
+	       state != 'X';
+}
+
+/* The recording has ended before the command, which nobody would guess.  Returns whether it was
+ * said. */
+static bool tell_of_command(const struct top_source *source)
+{
+	const struct mlk_meta *meta = source->trace ? mlk_reader_meta(source->trace) : NULL;
+	bool runs = source->record.command && meta && still_runs((pid_t)meta->tgid);
+
+	if (runs)
+		log_info("the recording has ended, and the command (pid %d) still runs: mleak "
+			 "waits for its end",
+			 (int)meta->tgid);
+	return runs;
+}
+
 int top_source_finish(struct top_source *source, int status)
 {
+	bool told = false;
+
 	if (source->record.pipe < 0)
 		return status;
 	/* who writes to it after this is told so */
 	if (status != EXIT_OK)
 		top_record_release(&source->record);
-	while (!top_record_ended(&source->record))
+	while (!top_record_ended(&source->record)) {
+		told = told || tell_of_command(source);
 		top_source_wait(source, LOOK_NS);
+	}
 	take_place(source);
 	if (status == EXIT_OK && (source->taken || source->place_err))
 		status = tell_kept(source);

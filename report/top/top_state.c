@@ -38,10 +38,19 @@ int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_
 		return -ENOMEM;
 	for (size_t i = 0; i < stacks->nr; i++)
 		state->all[i].bytes[at] = stacks->all[i].now.bytes;
-	state->since_ns = now_ns - (state->nr_ticks ? state->tick_ns : state->start_ns);
+	state->before_ns = state->nr_ticks ? state->tick_ns : state->start_ns;
+	state->since_ns = now_ns - state->before_ns;
 	state->tick_ns = now_ns;
 	state->nr_ticks++;
 	return 0;
+}
+
+void top_state_redo(struct top_state *state)
+{
+	if (!state->nr_ticks)
+		return;
+	state->nr_ticks--;
+	state->tick_ns = state->before_ns;
 }
 
 /* What stack @number had @back tables ago, 0: at the last one. */

@@ -17,11 +17,12 @@ struct top_stack {
 struct top_state {
 	uint64_t start_ns;
 	struct top_stack *all;
-	size_t room;	   /* of them, zeroed: those that no event had */
-	uint64_t nr_ticks; /* tables so far */
-	uint64_t tick_ns;  /* when the last one was */
-	uint64_t since_ns; /* between the last two */
-	bool failed;	   /* memory was short */
+	size_t room;	    /* of them, zeroed: those that no event had */
+	uint64_t nr_ticks;  /* tables so far */
+	uint64_t tick_ns;   /* when the last one was */
+	uint64_t before_ns; /* and that before; the start, if there was none */
+	uint64_t since_ns;  /* between the last two */
+	bool failed;	    /* memory was short */
 };
 
 /* A line of a table.  It stays what it is when the process is forgotten, and its stack's number is
@@ -57,6 +58,9 @@ void top_state_forget(void *state, uint32_t number);
 
 /* A table of the moment @now_ns is to be shown: note what each stack has.  Returns 0 or -ENOMEM. */
 int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_t now_ns);
+
+/* The next table takes the place of the last one: rates are since the one before that. */
+void top_state_redo(struct top_state *state);
 
 /* Fill *@table, released with top_table_release(), with the stacks of @leaks that have anything
  * outstanding.  Returns 0 or -ENOMEM. */

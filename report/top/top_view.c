@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/array.h"
 #include "report/base/text.h"
 
 #define KEPT_PROCESSES 64 /* that have ended; more of a server that forks are of no use */
@@ -64,8 +65,82 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 	view->resident_known = memory_samples_at(&view->leaks->memory, MLK_MEMORY_RSS,
 						 view->live ? UINT64_MAX : now_ns, &view->resident);
 	if (!err)
-		err = top_table_fill(&view->table, &view->state, view->leaks);
+		err = top_table_fill(&view->all, &view->state, view->leaks);
+	if (!err)
+		err = top_view_part(view, NULL, NULL, NULL, NULL);
 	return err ? err : top_view_sort(view, view->opts->sort, nr);
+}
+
+int top_view_holdings(const struct top_view *view, struct holdings *holdings)
+{
+	return holdings_fill(holdings, view->leaks->live, mlk_reader_meta(view->trace)->of_kernel,
+			     view->state.start_ns, view->all.now_ns);
+}
+
+/* What the threads that are @in hold from each stack, by its number. */
+static int sum_stacks(const struct top_view *view, const struct holdings *from, const bool *in,
+		      struct holding **sums)
+{
+	size_t nr = view->leaks->stacks->nr;
+
+	*sums = calloc(nr + 1, sizeof(**sums));
+	if (!*sums)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->cells.nr; i++) {
+		const struct holding *cell = &from->cells.all[i];
+
+		if (!in[cell->thread] || cell->stack >= nr)
+			continue;
+		live_amount_add(&(*sums)[cell->stack].now, cell->now);
+		(*sums)[cell->stack].born_us += cell->born_us;
+	}
+	return 0;
+}
+
+static int add_part(struct top_view *view, const struct top_row *whole, const struct holding *now,
+		    const struct holdings *of, const struct holding *before, uint64_t since_ns)
+{
+	struct top_row row = *whole;
+
+	row.now = now->now;
+	row.age_ns = holdings_age(of, now->now, now->born_us);
+	row.rate = before ? (double)(int64_t)(now->now.bytes - before->now.bytes) * 1e9 /
+				    (double)since_ns
+			  : 0;
+	if (!row.now.blocks && !row.now.bytes)
+		return 0;
+	return array_append(&view->table.rows, &view->table.nr, &view->table.room, &row,
+			    sizeof(row));
+}
+
+int top_view_part(struct top_view *view, const struct holdings *now, const bool *in,
+		  const struct holdings *before, const bool *in_before)
+{
+	struct holding *sums = NULL, *then = NULL;
+	struct top_table *table = &view->table;
+	int err = 0;
+
+	table->nr = 0;
+	table->nr_stacks = view->all.nr_stacks;
+	table->now_ns = view->all.now_ns;
+	if (in)
+		err = sum_stacks(view, now, in, &sums);
+	if (in && !err && before)
+		err = sum_stacks(view, before, in_before, &then);
+	for (size_t i = 0; !err && i < view->all.nr; i++) {
+		const struct top_row *row = &view->all.rows[i];
+
+		if (!in)
+			err = array_append(&table->rows, &table->nr, &table->room, row,
+					   sizeof(*row));
+		else
+			err = add_part(view, row, &sums[row->stack], now,
+				       then ? &then[row->stack] : NULL,
+				       before ? now->time_ns - before->time_ns : 0);
+	}
+	free(sums);
+	free(then);
+	return err;
 }
 
 int top_view_apart(const struct top_view *view, const uint32_t *rows, size_t nr, size_t **from)
@@ -123,7 +198,8 @@ void top_view_release(struct top_view *view)
 {
 	stack_names_free(view->names);
 	follow_free(view->follow);
-	top_table_release(&view->table);
+	free(view->table.rows); /* the names are those of all */
+	top_table_release(&view->all);
 	top_state_release(&view->state);
 	free(view->named);
 }

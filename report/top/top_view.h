@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "report/follow/follow.h"
+#include "report/top/holdings.h"
 #include "report/top/top_options.h"
 #include "report/top/top_state.h"
 #include "report/view/stack_names.h"
@@ -16,7 +17,8 @@ struct top_view {
 	struct follow *follow;
 	struct replay *leaks; /* of follow */
 	struct top_state state;
-	struct top_table table;
+	struct top_table all;	   /* of all stacks, */
+	struct top_table table;	   /* and those of them that are wanted, in their order */
 	struct live_totals totals; /* at the moment of the table */
 	uint64_t begun;		   /* processes, by then */
 	uint64_t lost;		   /* events */
@@ -37,6 +39,15 @@ int top_view_start(struct top_view *view, const struct top_opts *opts, struct ml
 /* Make the table of @now_ns, CLOCK_MONOTONIC, and name its first @nr stacks.  Returns 0 or
  * -ENOMEM. */
 int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr);
+
+/* Sum up what threads hold at the moment of the table.  Returns 0 or -ENOMEM. */
+int top_view_holdings(const struct top_view *view, struct holdings *holdings);
+
+/* Have in the table, sorted or not, what is held by the threads of @now of which @in, one for each,
+ * says so, and not more of each stack; without @in, all there is.  Rates are since @before, with
+ * @in_before of its threads; NULL: they are not known.  Returns 0 or -ENOMEM. */
+int top_view_part(struct top_view *view, const struct holdings *now, const bool *in,
+		  const struct holdings *before, const bool *in_before);
 
 /* Sort the table anew and name its first @nr stacks.  Returns 0 or -ENOMEM. */
 int top_view_sort(struct top_view *view, enum top_sort sort, size_t nr);

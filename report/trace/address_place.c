@@ -160,6 +160,19 @@ static int look_at_event(struct address_places *places, const struct search *sea
 	return 0;
 }
 
+static int look_at_region(struct address_places *places, const struct mlk_record *record,
+			  uint64_t addr, uint64_t end_ns)
+{
+	bool is_pass = record->type == MLK_RECORD_PASS;
+	struct address_place *place =
+		place_of(places, is_pass ? record->pass.tgid : record->regions.tgid);
+
+	if (!place)
+		return -ENOMEM;
+	return is_pass ? address_region_note_pass(&place->region, &record->pass, addr, end_ns)
+		       : address_region_note(&place->region, &record->regions, addr, end_ns);
+}
+
 int address_places_find(struct address_places *places, struct mlk_reader *trace,
 			const struct trace_modules *images, uint64_t addr, uint64_t end_ns)
 {
@@ -168,7 +181,9 @@ int address_places_find(struct address_places *places, struct mlk_reader *trace,
 	int err = 0, found;
 
 	while (!err && (found = mlk_reader_next(trace, &record)) > 0) {
-		if (record.type == MLK_RECORD_MAPS && record.maps.time_ns <= end_ns)
+		if (record.type == MLK_RECORD_REGIONS || record.type == MLK_RECORD_PASS)
+			err = look_at_region(places, &record, addr, end_ns);
+		else if (record.type == MLK_RECORD_MAPS && record.maps.time_ns <= end_ns)
 			err = look_at_maps(places, &search, &record.maps);
 		else if (record.type == MLK_RECORD_EVENT && record.event.time_ns <= end_ns)
 			err = look_at_event(places, &search, &record.event);
@@ -182,25 +197,36 @@ const struct address_place *address_places_get(const struct address_places *plac
 	uint32_t number;
 
 	if (!intern_find_pair(&places->table, key, sizeof(*places->all), &number) ||
-	    places->all[number].kind == PLACE_UNKNOWN)
+	    (places->all[number].kind == PLACE_UNKNOWN &&
+	     places->all[number].region.kind == REGION_UNKNOWN && !places->all[number].region.cut))
 		return NULL;
 	return &places->all[number];
 }
 
 void address_place_print(FILE *out, const struct address_place *place)
 {
-	if (place->kind == PLACE_STACK) {
-		fprintf(out, "in the stack of thread %" PRIu32, place->tid);
+	if (place->kind == PLACE_UNKNOWN) {
+		address_region_print(out, &place->region);
 		return;
 	}
-	fprintf(out, "in the %s of ", names[place->kind]);
+	if (place->kind == PLACE_STACK) {
+		fprintf(out, "it is in the stack of thread %" PRIu32, place->tid);
+		return;
+	}
+	fprintf(out, "it is in the %s of ", names[place->kind]);
 	text_print(out, place->path);
 	fprintf(out, " (+0x%" PRIx64 ")", place->offset);
 }
 
-void address_place_json(struct json *json, const char *key, const struct address_place *place)
+void address_place_json(struct json *json, const char *key, const struct address_place *place,
+			uint64_t start_ns)
 {
 	json_open(json, key, '{');
+	if (place->kind == PLACE_UNKNOWN) {
+		address_region_json(json, &place->region, start_ns);
+		json_close(json, '}');
+		return;
+	}
 	json_text(json, "kind", names[place->kind]);
 	if (place->kind == PLACE_STACK) {
 		json_number(json, "thread", place->tid);
@@ -213,8 +239,10 @@ void address_place_json(struct json *json, const char *key, const struct address
 
 void address_places_release(struct address_places *places)
 {
-	for (size_t i = 0; i < places->nr; i++)
+	for (size_t i = 0; i < places->nr; i++) {
 		free(places->all[i].path);
+		address_region_release(&places->all[i].region);
+	}
 	intern_release(&places->table);
 	*places = (struct address_places){0};
 }

@@ -1,5 +1,5 @@
 /* address_place.h - what is mapped at an address, as far as a trace tells: programs and libraries
- * by their program headers, stacks by what was recorded of them
+ * by their program headers, stacks by what was recorded of them, all else by its mapping
  */
 #ifndef REPORT_ADDRESS_PLACE_H
 #define REPORT_ADDRESS_PLACE_H
@@ -8,6 +8,7 @@
 
 #include "format/reader.h"
 #include "report/base/json.h"
+#include "report/trace/address_region.h"
 #include "report/trace/trace_modules.h"
 
 /* What the memory at an address is. */
@@ -16,11 +17,12 @@ enum place_kind { PLACE_UNKNOWN, PLACE_CODE, PLACE_CONSTANTS, PLACE_DATA, PLACE_
 /* What one process had there. */
 struct address_place {
 	uint32_t tgid;
-	uint32_t zero;	      /* the table goes by pairs */
-	uint32_t tid;	      /* of PLACE_STACK: whose it was last */
-	enum place_kind kind; /* by the last maps and stacks */
-	uint64_t offset;      /* of an image: the address as its ELF file counts it */
-	char *path;	      /* of an image, as recorded; NULL: none */
+	uint32_t zero;		      /* the table goes by pairs */
+	uint32_t tid;		      /* of PLACE_STACK: whose it was last */
+	enum place_kind kind;	      /* by the last maps and stacks */
+	uint64_t offset;	      /* of an image: the address as its ELF file counts it */
+	char *path;		      /* of an image, as recorded; NULL: none */
+	struct address_region region; /* for PLACE_UNKNOWN */
 };
 
 /* Of all processes; all zero is none. */
@@ -37,11 +39,13 @@ int address_places_find(struct address_places *places, struct mlk_reader *trace,
 /* What process @tgid had there; NULL: the trace does not tell. */
 const struct address_place *address_places_get(const struct address_places *places, uint32_t tgid);
 
-/* Print it as "in the data of /usr/lib/libc.so.6 (+0x1d2c60)", or "in the stack of thread 17". */
+/* Print it as "it is in the data of /usr/lib/libc.so.6 (+0x1d2c60)", "it is in the stack of thread
+ * 17", or as address_region_print() does. */
 void address_place_print(FILE *out, const struct address_place *place);
 
-/* Write it as the member @key. */
-void address_place_json(struct json *json, const char *key, const struct address_place *place);
+/* Write it as the member @key; times are since @start_ns. */
+void address_place_json(struct json *json, const char *key, const struct address_place *place,
+			uint64_t start_ns);
 
 /* Release what @places holds. */
 void address_places_release(struct address_places *places);

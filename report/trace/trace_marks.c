@@ -49,21 +49,29 @@ int trace_marks_read(struct trace_marks *marks, struct mlk_reader *trace)
 	return more;
 }
 
-const struct trace_mark *trace_marks_find(const struct trace_marks *marks, const char *name)
+size_t trace_marks_find(const struct trace_marks *marks, const char *name, size_t *numbers,
+			size_t most)
 {
 	const char *text = name + strlen(TRACE_MARKS_PREFIX);
 	unsigned long long number;
+	size_t nr = 0;
 
 	if (*text && !text[strspn(text, "0123456789")]) {
 		errno = 0;
 		number = strtoull(text, NULL, 10);
-		if (number && !errno && number <= marks->nr)
-			return &marks->all[number - 1];
+		if (number && !errno && number <= marks->nr) {
+			numbers[0] = (size_t)number;
+			return 1;
+		}
 	}
-	for (size_t i = 0; i < marks->nr; i++)
-		if (!strcmp(marks->all[i].text, text))
-			return &marks->all[i];
-	return NULL;
+	for (size_t i = 0; i < marks->nr; i++) {
+		if (strcmp(marks->all[i].text, text) != 0)
+			continue;
+		if (nr < most)
+			numbers[nr] = i + 1;
+		nr++;
+	}
+	return nr;
 }
 
 const char *trace_mark_text(const struct trace_mark *mark)

@@ -16,6 +16,7 @@ struct trace_marks {
 	struct trace_mark {
 		uint64_t time_ns; /* CLOCK_MONOTONIC */
 		uint32_t kind;	  /* enum mlk_mark_kind */
+		bool printed;	  /* for the reader of the list */
 		char *text;
 	} * all;
 	size_t nr, room;
@@ -29,9 +30,10 @@ int trace_marks_note(struct trace_marks *marks, const struct mlk_mark *mark);
 /* Keep all of @trace, which is rewound.  Returns 0, -ENOMEM or the -errno of read(2). */
 int trace_marks_read(struct trace_marks *marks, struct mlk_reader *trace);
 
-/* That which @name means: behind "mark:" its number from 1, or else, also where no mark has that
- * number, the text of the first that has it; NULL: there is none. */
-const struct trace_mark *trace_marks_find(const struct trace_marks *marks, const char *name);
+/* Those that @name means: behind "mark:" a number from 1, or else, also where no mark has that
+ * number, a text.  Returns how many; *numbers gets those of the first @most, at least 1. */
+size_t trace_marks_find(const struct trace_marks *marks, const char *name, size_t *numbers,
+			size_t most);
 
 /* What is to be said of @mark: its text, or who marked it. */
 const char *trace_mark_text(const struct trace_mark *mark);

@@ -10,6 +10,8 @@
 
 #define ABSENT DWUNW_FOREIGN_MODULE /* of a frame's module: the rest is a number of images */
 
+#define REMARK (DWUNW_FOREIGN_MODULE + IMAGES_MAX + 1) /* in place of a module */
+
 _Static_assert(IMAGES_MAX < ABSENT, "numbers and this bit are apart");
 
 struct image_key {
@@ -203,6 +205,17 @@ bool trace_modules_find(const struct trace_modules *images, const struct mlk_id 
 	return true;
 }
 
+bool trace_modules_find_path(const struct trace_modules *images, const char *path, uint32_t *module)
+{
+	for (size_t i = 0; i < images->nr; i++)
+		if (images->all[i].module != DWUNW_NO_MODULE &&
+		    !strcmp(images->all[i].path, path)) {
+			*module = images->all[i].module;
+			return true;
+		}
+	return false;
+}
+
 bool trace_modules_number(const struct trace_modules *images, uint32_t module, uint32_t *number)
 {
 	if (module == DWUNW_NO_MODULE)
@@ -215,6 +228,26 @@ bool trace_modules_number(const struct trace_modules *images, uint32_t module, u
 		return false;
 	*number = images->numbers[module] - 1;
 	return true;
+}
+
+int trace_modules_remark(struct trace_modules *images, const char *text, struct dwunw_frame *frame)
+{
+	int err = images->remarks ? 0 : strings_new(&images->remarks);
+	uint32_t number;
+
+	if (!err)
+		err = strings_intern(images->remarks, text, &number);
+	if (!err)
+		*frame = (struct dwunw_frame){.pc = number, .addr = number, .module = REMARK};
+	return err;
+}
+
+const char *trace_modules_remark_text(const struct trace_modules *images,
+				      const struct dwunw_frame *frame)
+{
+	return frame->module == REMARK && images->remarks && frame->addr < images->remarks->nr
+		       ? images->remarks->all[frame->addr]
+		       : NULL;
 }
 
 const struct mlk_id *trace_modules_id(const struct trace_modules *images, uint32_t module)
@@ -234,5 +267,6 @@ void trace_modules_free(struct trace_modules *images)
 	}
 	intern_release(&images->table);
 	free(images->numbers);
+	strings_free(images->remarks);
 	free(images);
 }

@@ -7,6 +7,7 @@
 
 #include "format/trace.h"
 #include "report/base/hash_index.h"
+#include "report/base/strings.h"
 #include "unwind/dwunw.h"
 
 /* Most bytes that all images of a trace may have together; those beyond are treated as absent. */
@@ -35,6 +36,7 @@ struct trace_modules {
 	bool overflown;
 	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */
 	size_t nr_numbers;
+	struct strings *remarks; /* in place of functions; NULL: none yet */
 };
 
 /* No modules yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
@@ -74,8 +76,20 @@ const char *trace_modules_absent_path(const struct trace_modules *images, uint32
 bool trace_modules_find(const struct trace_modules *images, const struct mlk_id *id,
 			const char *path, uint32_t *module);
 
+/* The same of the first one with this path, which the unwinder has.  False: there is none. */
+bool trace_modules_find_path(const struct trace_modules *images, const char *path,
+			     uint32_t *module);
+
 /* The number, from 0, of the module that frames call @module; false for any other. */
 bool trace_modules_number(const struct trace_modules *images, uint32_t module, uint32_t *number);
+
+/* Make *@frame one that is in no module, and has @text, which is copied, for a name.  Returns 0 or
+ * -ENOMEM. */
+int trace_modules_remark(struct trace_modules *images, const char *text, struct dwunw_frame *frame);
+
+/* What such a frame says, valid until trace_modules_free(); NULL for any other. */
+const char *trace_modules_remark_text(const struct trace_modules *images,
+				      const struct dwunw_frame *frame);
 
 /* The id of the module that frames call @module, which is the unwinder's number or that of
  * trace_modules_absent(); NULL for any other.  Valid until trace_modules_free(). */

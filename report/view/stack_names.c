@@ -9,18 +9,9 @@
 #include "report/name/short_name.h"
 #include "report/terminal/color.h"
 #include "report/view/recursion.h"
+#include "report/view/stack_names_state.h"
 
 #define LIBRARY "libmleak-preload.so" /* that recorded it */
-
-struct stack_names {
-	struct symbols_source source;
-	struct symbols_opts opts;
-	bool color;
-	bool full_recursion;
-	size_t columns;
-	struct symbols *names;
-	struct labels *labels;
-};
 
 int stack_names_new(struct stack_names **out, const struct symbols_source *source,
 		    const struct view_opts *opts)
@@ -124,9 +115,8 @@ static bool same_function(const struct label *a, const struct label *b)
 	return a == b || (a->module == b->module && !strcmp(a->name, b->name));
 }
 
-/* Write what tells the @nr functions of @path apart to @keys: the first place of each in it. */
-static void keys_of(const struct stack_names *named, const uint32_t *path, size_t nr,
-		    uint32_t *keys)
+void stack_names_keys(const struct stack_names *named, const uint32_t *path, size_t nr,
+		      uint32_t *keys)
 {
 	const struct label *all = named->labels->all;
 
@@ -147,7 +137,7 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
 	size_t nr = labels_of(named, frames, nr_frames, path);
 	enum dwunw_status status = dwunw_stack_status(named->source.dw, id);
 
-	keys_of(named, path, nr, keys);
+	stack_names_keys(named, path, nr, keys);
 	for (size_t at = 0; at < nr; at += period * times) {
 		period = named->full_recursion ? 1 : recursion_at(keys, nr, at, &times);
 		for (size_t i = 0; i < period; i++)
@@ -158,62 +148,8 @@ void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, 
 		fprintf(out, "%s[stack incomplete: %s]\n", indent, dwunw_status_text(status));
 }
 
-#define MORE	     "..." /* callers that there is no room for */
-#define MOST_IN_LINE 60	   /* columns of a caller's name beside others */
-
-/* What a line says of @period calls of @path, which come @times; to be freed. */
-static char *calls_text(const struct stack_names *named, const uint32_t *path, size_t period,
-			size_t times, size_t columns)
-{
-	char number[TEXT_NUMBER_MAX], *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	for (size_t i = 0; out && i < period; i++) {
-		fputs(i ? " < " : "", out);
-		name_print(out, named->labels->all[path[i]].name, columns);
-	}
-	if (out && times > 1)
-		fprintf(out, " x %s", text_number(number, times));
-	if (out && !fclose(out))
-		return text;
-	free(text);
-	return NULL;
-}
-
-/* Print the @nr frames of @path into a line of @columns, as far as they fit.  Returns how many. */
-static size_t print_line_of(const struct stack_names *named, FILE *out, const uint32_t *path,
-			    size_t nr, size_t columns)
-{
-	uint32_t keys[VIEW_MAX_PATH];
-	size_t used = 0, shown = 0, at, period, times = 1;
-
-	keys_of(named, path, nr, keys);
-	for (at = 0; at < nr; at += period * times) {
-		const char *before = at ? " < " : "";
-		size_t more;
-		char *text;
-
-		period = named->full_recursion ? 1 : recursion_at(keys, nr, at, &times);
-		text = calls_text(named, path + at, period, times, at ? MOST_IN_LINE : columns);
-		/* the first is there in any case, as is what says that there are more */
-		used += strlen(before) + (text ? text_columns(text) : 0);
-		more = at + period * times < nr ? strlen(" < " MORE) : 0;
-		if (at && used + more > columns) {
-			fputs(shown + strlen(" < " MORE) <= columns ? " < " MORE : "", out);
-			free(text);
-			return at;
-		}
-		shown = used;
-		fprintf(out, "%s%s", before, text ? text : "");
-		free(text);
-	}
-	return at;
-}
-
-/* The outermost label of each frame of stack @id.  Returns how many there are. */
-static size_t outer_labels(const struct stack_names *named, uint32_t id,
-			   uint32_t path[STACK_MAX_FRAMES])
+size_t stack_names_outer(const struct stack_names *named, uint32_t id,
+			 uint32_t path[STACK_MAX_FRAMES])
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];
 	size_t nr = frames_of(named, id, frames);
@@ -227,46 +163,15 @@ static size_t outer_labels(const struct stack_names *named, uint32_t id,
 	return nr;
 }
 
-/* The innermost function and that at @from, with those behind it that there is room for; if there
- * is none for both, without the innermost. */
-static void print_line_from(const struct stack_names *named, FILE *out, const uint32_t *path,
-			    size_t nr, size_t from, size_t columns)
-{
-	const struct label *all = named->labels->all;
-	size_t beside = strlen(MORE " < "), first = text_columns(all[path[0]].name) + strlen(" < ");
-
-	if (from > 1 && first + beside + text_columns(all[path[from]].name) <= columns) {
-		fprintf(out, "%s < ", all[path[0]].name);
-		beside += first;
-	}
-	fputs(MORE " < ", out);
-	print_line_of(named, out, path + from, nr - from, columns > beside ? columns - beside : 0);
-}
-
-char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns, size_t from)
+const char *stack_names_location(const struct stack_names *named, uint32_t id)
 {
 	uint32_t path[STACK_MAX_FRAMES] = {0};
-	size_t nr = outer_labels(named, id, path), shown = nr, len;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, &len);
+	size_t nr = stack_names_outer(named, id, path);
 
-	if (out && !nr)
-		fprintf(out, "[no stack: %s]",
-			dwunw_status_text(dwunw_stack_status(named->source.dw, id)));
-	if (out)
-		shown = print_line_of(named, out, path, nr, columns);
-	if (out && from < nr && shown <= from) {
-		fclose(out);
-		free(text);
-		text = NULL;
-		out = open_memstream(&text, &len);
-		if (out)
-			print_line_from(named, out, path, nr, from, columns);
-	}
-	if (out && !fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	for (size_t i = 0; i < nr; i++)
+		if (named->labels->all[path[i]].location[0])
+			return named->labels->all[path[i]].location;
+	return "";
 }
 
 char *stack_names_key(const struct stack_names *named, uint32_t id, uint32_t process)
@@ -351,7 +256,7 @@ int stack_names_apart(const struct stack_names *named, const uint32_t *ids, size
 	int err = all ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !err && i < nr; i++) {
-		all[i] = (struct calls){.nr = outer_labels(named, ids[i], path), .at = i};
+		all[i] = (struct calls){.nr = stack_names_outer(named, ids[i], path), .at = i};
 		all[i].path = malloc((all[i].nr + 1) * sizeof(*path));
 		if (!all[i].path)
 			err = -ENOMEM;

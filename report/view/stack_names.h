@@ -26,10 +26,18 @@ int stack_names_resolve(struct stack_names *named);
 void stack_names_print(const struct stack_names *named, FILE *out, uint32_t id, const char *indent);
 
 /* Write functions of stack @id, which was wanted, into a line as "f < g < main": as many as there
- * is room for in @columns.  If the one at @from, the innermost being at 0, is not among them, it is
- * shown in place of those before it: "f < ... < main".  Returns a string that the caller frees, or
- * NULL when there is no memory. */
+ * is room for in @columns.  The one at @from, the innermost being at 0, and the innermost that is
+ * no library's are shown in place of those before them: "f < ... < main"; where there is room for
+ * one alone, it is one that is no library's.  Returns a string that the caller frees, or NULL when
+ * there is no memory. */
 char *stack_names_line(const struct stack_names *named, uint32_t id, size_t columns, size_t from);
+
+/* FILE:LINE of the innermost function of stack @id, which was wanted, that is no library's; "" if
+ * it is not known.  Valid until the next stack_names_resolve(). */
+const char *stack_names_own_place(const struct stack_names *named, uint32_t id);
+/* Where the innermost function of stack @id, which was wanted, is of which that is known, as
+ * "FILE:LINE"; "" if of none.  Valid until the next stack_names_resolve(). */
+const char *stack_names_location(const struct stack_names *named, uint32_t id);
 
 /* Write to @from for each of the @nr stacks @ids, which were wanted, where its innermost function
  * is that tells it from all the others: 0 if the innermost function of all does, or none.  Returns

@@ -35,6 +35,7 @@ const char *view_cost_name(enum view_cost cost)
 		[COST_PEAK] = "peak",
 		[COST_TEMPORARY] = "temporary",
 		[COST_BLOCKS] = "blocks",
+		[COST_LOST] = "lost",
 	};
 
 	return names[cost];
@@ -51,6 +52,8 @@ static uint64_t cost_of(const struct stack *stack, enum view_cost cost)
 		return stack->temporary;
 	case COST_BLOCKS:
 		return stack->blocks;
+	case COST_LOST:
+		return stack->lost.bytes;
 	default:
 		return stack->bytes;
 	}

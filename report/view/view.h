@@ -18,6 +18,7 @@ enum view_cost {
 	COST_TEMPORARY, /* blocks, as the next: those that their thread freed before it allocated or
 			   freed another */
 	COST_BLOCKS,	/* outstanding */
+	COST_LOST,	/* bytes of outstanding blocks to which no pointer is left */
 	COST_NR,
 };
 

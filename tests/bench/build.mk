@@ -17,6 +17,10 @@ bench: all $(BENCH)
 bench-attach: all
 	$(Q)python3 tests/bench/attach.py $(O)/mleak
 
+## bench-reach: measure how long a process stands still while its pointers are read, beside a fork and a copy
+bench-reach: all
+	$(Q)python3 tests/bench/reach.py $(O)/mleak
+
 ## bench-unwind: measure how fast recorded stacks are unwound, against libdw
 bench-unwind: all $(O)/tests/bench/unwind
 	$(Q)python3 tests/bench/unwind.py $(O)/mleak $(O)/tests/bench/unwind
@@ -44,6 +48,10 @@ bench-preload: all $(O)/tests/bench/preload_target $(O)/tests/bench/cpu_time.so
 ## bench-report: measure how long a report takes, against heaptrack_print and perf report (as root, some minutes)
 bench-report: all
 	$(Q)python3 tests/bench/report.py $(O)/mleak tests/bench/cxx.cc
+
+## bench-reach-report: measure reports of many blocks and pointers, and of many processes
+bench-reach-report: all $(O)/tests/tools/reach_trace
+	$(Q)python3 tests/bench/reach_report.py $(O)/mleak $(O)/tests/tools/reach_trace
 
 $(O)/tests/bench/symbols: $(O)/tests/bench/symbols.o $(filter $(O)/unwind/%,$(OBJ))
 	$(call say,LINK,$@)
@@ -75,7 +83,7 @@ $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: bench bench-attach bench-unwind bench-cfi bench-preload bench-report bench-top bench-memleak
+.PHONY: bench bench-attach bench-reach bench-reach-report bench-unwind bench-cfi bench-preload bench-report bench-top bench-memleak
 
 # It has what bcc's memleak needs: frame pointers.
 $(O)/tests/bench/beside: tests/bench/beside.c

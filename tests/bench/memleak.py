@@ -90,7 +90,7 @@ def main():
     target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     target.stdout.readline()
     theirs = Tool("stdbuf", "-oL", memleak, "-p", str(target.pid), "-T", "100", "1")
-    ours = Tool(mleak, "top", "-p", str(target.pid), "-C", "-n", "100", "1")
+    ours = Tool(mleak, "top", "-p", str(target.pid), "-C", "--full-recursion", "-n", "100", "1")
     failed = False
     try:
         for tool in theirs, ours:

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -31,9 +32,11 @@ def main(mleak, load, events="100000", seconds="60", blocks="5000000"):
     target = subprocess.Popen([load, events, seconds, blocks], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True, bufsize=1)
     target.stdout.readline()
-    top = subprocess.Popen([mleak, "top", "-n", "3", "-p", str(target.pid), "5"],
-                           stdout=subprocess.PIPE, text=True)
-    top.stdout.readline()  # the first table: it records
+    # a pipe that nobody reads would be full some time
+    out = tempfile.TemporaryFile("w+")
+    top = subprocess.Popen([mleak, "top", "-n", "3", "-p", str(target.pid), "5"], stdout=out)
+    while not os.fstat(out.fileno()).st_size:  # the first table: it records
+        time.sleep(0.1)
     with open("/proc/%d/task/%d/children" % (top.pid, top.pid)) as children:
         recorder = int(children.read().split()[0])
     before, start = (cpu_seconds(top.pid), cpu_seconds(recorder)), time.monotonic()
@@ -44,8 +47,9 @@ def main(mleak, load, events="100000", seconds="60", blocks="5000000"):
     after = (cpu_seconds(top.pid), cpu_seconds(recorder))
     memory = (most_mib(top.pid), most_mib(recorder))
     target.stdin.close()
-    heads = re.findall(r"(?m)^\[.*\] (.*)\n  (.*)$", "[] \n  \n" + top.stdout.read())
     top.wait()
+    out.seek(0)
+    heads = re.findall(r"(?m)^\[.*\] (.*)\n  (.*)$", "[] \n  \n" + out.read())
     for name, i in ("tables", 0), ("recorder", 1):
         cpu = after[i] - before[i]
         print("%-9s %6.1f s of CPU time, %5.1f %% of one CPU; at most %7.1f MiB" %

@@ -7,6 +7,7 @@ import tempfile
 import time
 
 import chromium
+import forge
 import formatstest
 import pagetest
 from mleaktest import LONG, TESTS, Case, takes_long
@@ -194,6 +195,42 @@ class PageTest(Case):
         # a gap in what is known is a gap in the line
         self.assertEqual(self.value("(rss_path([null, 5, 6, null, null, 7]).match(/M/g) || []).length"), 2)
         self.assertEqual(self.value("rss_path([null, null])"), "")
+
+    def test_marks_are_in_the_chart_and_in_a_list(self):
+        trace = forge.Trace.read(MEMORY_TRACE)
+        events = trace.of(forge.EVENTS)
+        begin, last = min(chunk.first for chunk in events), max(chunk.last for chunk in events)
+        texts = ["before </script><b>it</b>", "", "a change"]
+        marks = [(begin + (last - begin) * i // 4, kind, text) for i, (kind, text) in enumerate(zip((1, 0, 2), texts), 1)]
+        trace.chunks.insert(-1, forge.marks(marks))
+        html = self.report(self.write("marked.mlk", trace.bytes()), "--format=html")
+        self.write("x.html", html.encode())
+        self.show()
+        told = ["mark %d at" % i for i in (1, 2, 3)]
+        lines = self.value("[...document.querySelectorAll('#chart .mark')].map(e => e.querySelector('title').textContent)")
+        self.assertEqual([line[:len(begun)] for line, begun in zip(lines, told)], told)
+        self.assertEqual([line.partition(": ")[2] for line in lines], [texts[0], "by SIGUSR2", texts[2]])
+        # the pointer is told, too, at the mark's place
+        x, y = self.middle("document.querySelector('#chart .mark[data-mark=\"2\"] line')")
+        self.browser.point(self.page, "mouseMoved", x, y)
+        self.wait_for("!document.getElementById('tip').hidden")
+        self.assertIn(lines[1], self.text("#tip"))
+        # the list; a button chooses from its mark to the next
+        self.assertEqual(self.text("#marks summary"), "3 marks")
+        self.click("#marks summary")
+        self.wait_for("document.querySelector('#marks').open")
+        self.assertEqual([text.split(" ", 2)[2] for text in self.value("[...document.querySelectorAll('#marks li')].map(e => e.textContent)")],
+                         [texts[0], "by SIGUSR2", texts[2]])
+        self.click("#marks li:nth-child(2) button")
+        self.wait_for("state.range")
+        start = self.value("data.marks[1].at") / 1e6
+        slice_s = self.value("until[1] - until[0]")
+        self.assertAlmostEqual(self.value("range_from()"), start, delta=slice_s * 2)
+        self.assertAlmostEqual(self.value("range_to()"), self.value("data.marks[2].at") / 1e6, delta=slice_s * 2)
+
+    def test_without_marks_there_is_no_list(self):
+        self.show()
+        self.assertTrue(self.value("document.getElementById('marks').hidden"))
 
     def test_threads_are_sorted_and_chosen(self):
         """The threads of the page are what the report's table says of them."""

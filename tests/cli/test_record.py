@@ -37,6 +37,20 @@ class RecordTest(Case):
             with self.subTest(args=args):
                 self.refused(*args)
 
+    def test_passes_through_memory_that_nobody_asked_for(self):
+        self.assert_one_message(self.refused("--passes", "5", "--", "true"), naming="give --reach, too")
+        for args in ["--reach"], ["--passes", "5"]:
+            self.assert_one_message(self.refused("--kernel", *args), naming="leave the others out")
+
+    def test_when_the_memory_is_to_be_read(self):
+        for value in ("", "stop,", "stopp", "stop,soon", ",", "10x,stop", "9" * 40 + "s"):
+            result = self.mleak("record", "--reach=" + value, "--", "true")
+            self.assertEqual(result.status, 125, value)
+            self.assert_one_message(result.err, naming="--reach wants a time as 10m, stop, or 10m,stop")
+        result = self.mleak("record", "--kernel", "--reach")
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err, naming="leave the others out")
+
     def test_to_keep_all_of_a_stack_and_the_least_of_it(self):
         for args in ["--redact", "--raw-stack"], ["--raw-stack", "--redact"]:
             result = self.mleak("record", "-o", self.path("x.mlk"), *args, "--", "true")

@@ -27,6 +27,17 @@ class ReportChoiceTest(Case):
                     self.assertRegex(warning, "^mleak: warning: no .*" + word)
         self.assertEqual(len(self.warned("--thread", "x*", "--function", "x{9}").splitlines()), 2)
 
+    def test_verdicts_that_the_trace_or_the_format_does_not_have(self):
+        """Nothing tells of the pointers in memory there: that is not left without a word."""
+        for args, naming in ((["--start-pointers-only"], "record it with --reach"),
+                             (["--start-pointers-only", "--lost"], "record it with --reach"),
+                             (["--verdict", "held", "--folded"], "record it with --reach"),
+                             (["--start-pointers-only", "--folded"], "give --lost or --verdict, too"),
+                             (["--start-pointers-only", "--dump"], "give --lost or --verdict, too")):
+            result = self.mleak("report", *args, TRACE)
+            self.assertEqual((result.status, result.out), (2, ""))
+            self.assert_one_message(result.err, naming=naming)
+
     def test_a_filter_that_something_matches_is_not_told_of(self):
         for args in (["--thread", "cxx"], ["--thread", "24331"], ["--thread", "c*"],
                      ["--module", "libc.so*"], ["--function", "^main$"],

@@ -29,11 +29,14 @@ CPU_SECONDS = 30
 WALL_SECONDS = 600          # of a machine on which others are busy, too
 
 COMMANDS = [["report", "--folded"], ["report", "--flat", "-j1"], ["report", "--growth"],
+            ["report", "--lost"],
             ["report", "--format=json"], ["report", "--format=heaptrack"], ["report", "--timeline"],
             ["report", "--dump=full"], ["report", "--between", "1ms,1h"],
             ["report", "--addr", "0x1000", "--around", "3"],
-            ["report", "--cost", "blocks", "--offsets"], ["info"], ["script"], ["diff"], ["unwind", "-q"]]
-LIMITED = "report", "diff", "unwind"
+            ["report", "--cost", "blocks", "--offsets"], ["info"], ["script"], ["diff"], ["unwind", "-q"],
+            ["report", "--verdict", "none,lost,held", "--format=csv"], ["why"], ["why", "--format=json"],
+            ["why", "."], ["why", "0x1000"]]
+LIMITED = "report", "diff", "unwind", "why"
 
 # A uvar of these is where counts, lengths and deltas overflow.
 NUMBERS = [0, 1, 2, 127, 128, 4095, 4096, 4097, 65535, 65536, 1 << 20, (1 << 22) + 1, 1 << 31,

@@ -1,9 +1,10 @@
 /* reach_mover.c - moves its only pointers about while somebody looks
  *
- * usage: reach_mover BLOCKS LOST MOVES
+ * usage: reach_mover BLOCKS LOST MOVES [wait]
  *
  * Two threads swap the pointers of random slots, MOVES times a second each, and MOVES 0 means as
- * fast as they can.  LOST blocks have no pointer.  It says "ready", and ends when stdin ends.
+ * fast as they can.  LOST blocks have no pointer.  It says "ready", and ends when stdin ends.  With
+ * a fourth argument it waits for a byte before it allocates.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -33,6 +34,17 @@ FRAME void get_lost(void)
 {
 	keep(calloc(1, BYTES));
 	AFTER_CALL();
+}
+
+/* What calls have left on the stack and in registers is gone. */
+static FRAME void scrub(void)
+{
+	volatile char room[192 << 10];
+
+	memset((char *)room, 0, sizeof(room));
+	__asm__ volatile("xor %%ecx, %%ecx; xor %%edx, %%edx; xor %%esi, %%esi; xor %%edi, %%edi;"
+			 "xor %%r8d, %%r8d; xor %%r9d, %%r9d; xor %%r10d, %%r10d; xor %%eax, %%eax"
+			 : : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "memory");
 }
 
 static void swap(uint64_t a, uint64_t b)
@@ -76,7 +88,7 @@ int main(int argc, char **argv)
 	pthread_t threads[2];
 	char byte;
 
-	if (argc != 4)
+	if (argc < 4 || (argc > 4 && read(STDIN_FILENO, &byte, 1) != 1))
 		return 99;
 	blocks = strtoul(argv[1], NULL, 10);
 	moves = strtoul(argv[3], NULL, 10);
@@ -87,6 +99,7 @@ int main(int argc, char **argv)
 		slots[i] = get_held();
 	for (unsigned long i = strtoul(argv[2], NULL, 10); i > 0; i--)
 		get_lost();
+	scrub();
 	for (long i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, move, (void *)(uintptr_t)(i + 1));
 	say("ready\n");

@@ -10,17 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../samples/sample.h"
+#include "reach_shapes.h"
 
-struct node {
-	struct node *next;
-	char rest[47];
-};
-
-static struct node *volatile global, **volatile mapped, **volatile sealed;
-static __thread struct node *volatile of_thread;
-static char *volatile interior[41], *volatile tagged[43];
-static pthread_key_t key;
+static struct node **volatile mapped, **volatile sealed;
+static char *volatile tagged[43];
 static int waits[2];
 
 static void tell(const char *shape, const char *verdict, int blocks)
@@ -28,84 +21,10 @@ static void tell(const char *shape, const char *verdict, int blocks)
 	say("%s %s %d\n", shape, verdict, blocks);
 }
 
-/* A block that has no word of what was there before. */
-static void *get(size_t bytes)
-{
-	void *block = calloc(1, bytes);
-
-	keep(block);
-	return block;
-}
-
-static struct node *list(int length)
-{
-	struct node *head = NULL;
-
-	while (length--) {
-		struct node *node = get(sizeof(*node));
-
-		node->next = head;
-		head = node;
-	}
-	return head;
-}
-
-/* What calls have left on the stack and in registers is gone. */
-static FRAME void scrub(void)
-{
-	volatile char room[48 << 10];
-
-	memset((char *)room, 0, sizeof(room));
-	__asm__ volatile("xor %%ecx, %%ecx; xor %%edx, %%edx; xor %%esi, %%esi; xor %%edi, %%edi;"
-			 "xor %%r8d, %%r8d; xor %%r9d, %%r9d; xor %%r10d, %%r10d; xor %%r11d, %%r11d"
-			 : : : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
-}
-
-FRAME void lost_single(void)
-{
-	for (int i = 0; i < LEAK_BLOCKS; i++)
-		get(LEAK_BYTES);
-	AFTER_CALL();
-}
-
-FRAME void lost_list(void)
-{
-	keep(list(29));
-	AFTER_CALL();
-}
-
-FRAME void lost_cycle(void)
-{
-	struct node *first = list(7), *last = first;
-
-	while (last->next)
-		last = last->next;
-	last->next = first;
-	AFTER_CALL();
-}
-
 FRAME void lost_string(void)
 {
 	for (int i = 0; i < 31; i++)
 		memcpy(get(3), "ab", 3);
-	AFTER_CALL();
-}
-
-FRAME void held_by_global(void)
-{
-	global = list(37);
-	AFTER_CALL();
-}
-
-FRAME void held_by_thread_local(void)
-{
-	of_thread = list(11);
-	AFTER_CALL();
-}
-
-FRAME void held_by_key(void)
-{
-	pthread_setspecific(key, list(13));
 	AFTER_CALL();
 }
 
@@ -126,13 +45,6 @@ FRAME void held_by_sealed(void)
 	sealed = page;
 	if (mprotect(page, 4096, PROT_READ))
 		_exit(98);
-	AFTER_CALL();
-}
-
-FRAME void held_by_interior(void)
-{
-	for (int i = 0; i < 41; i++)
-		interior[i] = (char *)get(LEAK_BYTES) + 16;
 	AFTER_CALL();
 }
 

@@ -98,10 +98,13 @@ class AddressPlacesTest(Case):
             self.assertEqual(self.ask(self.at[name])["mapping"], {"kind": "stack", "thread": tid})
             self.assertIn("  it is in the stack of thread %d\n" % tid, self.text(self.at[name]))
 
-    def test_nothing_is_said_of_what_is_not_known(self):
+    def test_where_nothing_is(self):
         for addr in 16, 1 << 46, (1 << 64) - 1:
-            self.assertNotIn("mapping", self.ask(addr))
+            found = self.ask(addr)["mapping"]
+            self.assertEqual(sorted(found), ["at_ns", "kind"])
+            self.assertEqual(found["kind"], "none")
             self.assertNotIn("it is in", self.text(addr))
+            self.assertIn("  nothing was mapped there, as of ", self.text(addr))
 
     def test_blocks_have_no_mapping(self):
         self.assertNotIn("mapping", self.ask(self.blocks[3]))

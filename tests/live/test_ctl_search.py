@@ -77,9 +77,9 @@ class EndedTest(CtlCase):
         for process in ended, waits:
             recorder = self.recorder(process.pid, lives.pid)
             self.ctl(recorder.pid, "--site", "0x1234")
-            self.assertEqual(read_line(recorder), "site %d 1234 1 recorded" % lives.pid)
+            self.assertEqual(read_line(recorder), "site %d 1234 1 recorded 0x1234" % lives.pid)
             self.ctl(recorder.pid, "--site", "malloc=counted")
-            self.assertRegex(read_line(recorder), r"^site %d [0-9a-f]+ [0-9a-f]+ counted$" % lives.pid)
+            self.assertRegex(read_line(recorder), r"^site %d [0-9a-f]+ [0-9a-f]+ counted malloc$" % lives.pid)
             self.ctl(recorder.pid, "--thread", "cat")
             self.refused("no recorded process has a thread 'true'", recorder.pid, "--thread", "true")
         recorder = self.recorder(lives.pid, ended.pid)

@@ -161,7 +161,7 @@ class MomentsTest(Case):
 
     def test_refusals(self):
         for args, word in ((["diff", "--at=2,1", self.trace], "the earlier one first"),
-                           (["diff", "--at=1", self.trace], "usage: mleak diff"),
+                           (["diff", "--at=1", self.trace], "give --at A,B"),
                            (["diff", self.trace], "usage: mleak diff"),
                            (["diff", "--at=1,", self.trace], "--at wants"),
                            (["diff", "--at=1,2,3", self.trace], "--at wants"),

@@ -25,12 +25,12 @@ class GrowthRateTest(GrowthCase):
         target.stdin.write(b"?")
         return [int(word) for word in read_line(target).split()]
 
-    def record_evenly(self, name, ticks, *options, ticks_us=TICKS_US):
+    def record_evenly(self, name, ticks, *options, ticks_us=TICKS_US, words=()):
         """Record a target for @ticks, in which it never stood still for long; returns the length of a tick in
         seconds, and what it told at the beginning and the end."""
         self.build(name)
         for tick_us in ticks_us:
-            target = self.spawn([self.path(name), str(tick_us)], stdin=subprocess.PIPE)
+            target = self.spawn([self.path(name), str(tick_us), *words], stdin=subprocess.PIPE)
             self.assertEqual(read_line(target), "ready")
             mleak = self.attach(target.pid, *options)
             begun = now = self.ask(target)
@@ -114,3 +114,30 @@ class GrowthRateTest(GrowthCase):
         table = self.mleak("report", "--growth", "--format=csv", *part, self.path("x.mlk")).out
         shapes = {row["shape"] for row in csv.DictReader(io.StringIO(table, newline=""))}
         self.assertFalse(shapes & {"growing", "late", "uneven"}, table)
+
+    def shapes_of_full(self, leaks, *options):
+        self.record_evenly("full", TICKS, *options, words=[str(leaks)])
+        shapes = {}
+        for row in self.growth_rows():
+            for name in {"replace_entry", "leak_entry"} & set(row["functions"]):
+                shapes.setdefault(name, set()).add(row["shape"])
+        return shapes, self.mleak("report", self.path("x.mlk")).out
+
+    def test_a_full_cache_grows_in_no_choice_of_blocks(self):
+        """None of its blocks is freed that was allocated in the recording; frees of older ones are left out."""
+        self.assertEqual(self.shapes_of_full(0)[0], {"replace_entry": {"replacing"}})
+        for options in (("-s", "4"), ("-z", "100"), ("-s", "2K", "-z", "100")):
+            with self.subTest(options=options):
+                shapes, text = self.shapes_of_full(0, *options)
+                self.assertEqual(shapes, {"replace_entry": {"unclear"}}, text)
+                told = re.search(r"(?m)^  unclear +(\d) stacks? grew: ([\d,]+) older blocks were freed, of unknown size, "
+                                 r"which (?:it|they) may replace; to tell, record all allocations$", text)
+                self.assertIsNotNone(told, text)
+                self.assertGreater(int(told[2].replace(",", "")), 0.8 * 3 * TICKS)
+                self.assertNotRegex(text, "(?m)^growing|  growing +[+]")
+
+    def test_a_leak_beside_a_full_cache_grows_if_it_is_more_than_was_replaced(self):
+        for options in (("-s", "4"), ("-z", "100")):
+            with self.subTest(options=options):
+                shapes, text = self.shapes_of_full(8, *options)
+                self.assertEqual(shapes, {"replace_entry": {"unclear"}, "leak_entry": {"growing"}}, text)

@@ -8,7 +8,7 @@ import pagetest
 from backends import either_backend
 from mleaktest import MLEAK, Case, wait_until
 from toptest import parse_tables
-from test_top_screen import Terminal
+from screentest import Terminal
 
 NOTES = "a sample, one of 3 allocations: figures are estimates; without blocks below 20 bytes"
 OPTIONS = ["-s", "3", "-z", "20"]

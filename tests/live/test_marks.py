@@ -111,6 +111,24 @@ class MarksTest(Case):
             self.assertEqual(result.status, 2, args)
             self.assert_messages(result.err)
 
+    def test_marks_of_one_text_are_told_apart(self):
+        recorder, path = self.told(), self.path("x.mlk")
+        wait_until(lambda: os.path.exists(path), "there is no trace")
+        self.ctl(recorder, "--mark", "same", "--mark", "other")
+        self.go_on(recorder)
+        self.ctl(recorder, *["--mark", "same"] * 9)
+        self.go_on(recorder)
+        self.assertEqual(self.finish(recorder).status, 0)
+        for args in (["report", "--at", "mark:same"], ["diff", "--at", "mark:other,mark:same"]):
+            result = self.mleak(*args, path)
+            self.assertEqual(result.status, 2)
+            self.assert_one_message(result.err, "has 10 marks 'mark:same', the numbers 1, 3, 4, 5, 6, 7, 8, 9 "
+                                                "and 2 more: give one of these, as mark:1")
+        self.assertEqual(self.mleak("report", "--at", "mark:3", path).status, 0)
+        result = self.mleak("diff", "--at", "mark:1", path)
+        self.assertEqual(result.status, 2)
+        self.assert_one_message(result.err, "--at has one: give --at A,B")
+
     def test_one_that_was_cut_has_the_marks_before(self):
         path = self.marked()
         data = open(path, "rb").read()

@@ -220,6 +220,17 @@ class TopCommandTest(Case):
                           status=7)
         self.assertEqual(len(parse_tables(result.out)), 2)
         self.assertTrue(os.path.exists(self.path("end")))
+        self.assert_one_message(result.err, naming="still runs: mleak waits for its end")
+        result = self.top("--quiet", "20ms", "2", "--", "sleep", "1")
+        self.assertEqual((len(parse_tables(result.out)), result.err), (2, ""))
+
+    def test_tables_come_while_the_command_runs(self):
+        """Not when it ends: the command waits for two of them."""
+        options = ["--backend=preload"] if self.preloaded else []
+        top = self.start_mleak("top", *options, "50ms", "3", "--", "cat", stdin=subprocess.PIPE)
+        for _ in range(2):
+            next_table(top)
+        self.assertEqual(self.finish(top).status, 0)  # which closes the command's stdin
 
     def test_sigterm_is_passed_on_to_the_command(self):
         options = ["--backend=preload"] if self.preloaded else []

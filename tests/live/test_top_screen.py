@@ -3,68 +3,16 @@
 import fcntl
 import os
 import re
-import shutil
 import signal
 import time
-import subprocess
 
 from faulttest import FaultCase
 from forevertest import Leaker
 import forge
 from kerneltest import OPEN, KernelCase
 from mleaktest import MLEAK, Case, descendants, needs_bpf, number, state_of, wait_until
+from screentest import ROW, Terminal
 from toptest import next_table, table_with
-
-ROW = re.compile(r"^ +([\d.,]+ \w+) +([-+]?[\d.,]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
-
-
-class Terminal:
-    """A terminal of 30 rows, in which @command runs; @done is there when it ended, with its status."""
-
-    def __init__(self, case, *command, columns=120):
-        if not shutil.which("tmux"):
-            case.skipTest("tmux is not installed")
-        self.case, self.done = case, case.path("done%d" % columns)
-        self.socket = case.path("tmux%d" % columns)
-        line = " ".join("'%s'" % word for word in command)
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", "30", "-c", case.dir,
-                  "trap : INT; %s; echo $? >%s.new; mv %s.new %s; exec sleep 600" % ((line,) + (self.done,) * 3))
-        case.addCleanup(self.tmux, "kill-server")
-
-    def tmux(self, *args):
-        env = {**os.environ, "LC_ALL": "C.UTF-8"}
-        env.pop("TMUX", None)
-        return subprocess.run(["tmux", "-S", self.socket, *args], env=env, check=True, text=True,
-                              stdout=subprocess.PIPE).stdout
-
-    def screen(self):
-        return self.tmux("capture-pane", "-p")
-
-    def type(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def wait(self, pattern):
-        """The screen, once @pattern is found in it."""
-        seen = {}
-
-        def look():
-            seen["last"] = self.screen()
-            return re.search(pattern, seen["last"], re.M)
-
-        try:
-            wait_until(look, pattern)
-        except AssertionError as error:
-            raise AssertionError("%s; but the screen is:\n%s" % (error, seen["last"])) from error
-        return seen["last"]
-
-    def status(self):
-        wait_until(lambda: os.path.exists(self.done), "it does not end")
-        with open(self.done) as done:
-            return int(done.read())
-
-    def rows(self):
-        return [found for found in map(ROW.match, self.screen().splitlines()) if found]
-
 
 def terminal_row_blocks(screen):
     """The blocks of the first row, as they are printed."""
@@ -109,11 +57,11 @@ class TopScreenTest(Case):
         terminal.type("Escape")
         wait_until(lambda: len(terminal.rows()) >= 2, "the filter is still there")
         terminal.type("t")
-        seen = terminal.wait(r"^ *size +blocks +thread$")
+        seen = terminal.wait(r"^ *size\* +net/s +age +blocks +thread$")
         self.assertEqual(sum(number(found) for found in
-                             re.findall(r"B +([\d,]+)  forever \(%d/\d+\)" % target.pid, seen)), truth)
+                             re.findall(r" ([\d,]+)  forever \(%d/\d+\)" % target.pid, seen)), truth)
         terminal.type("p")
-        seen = terminal.wait(r"^ *size +blocks +process$")
+        seen = terminal.wait(r"^ *size\* +net/s +age +blocks +process$")
         self.assertRegex(seen, r"(?m)^ .* %s  forever \(%d\)$" % ("{:,}".format(truth), target.pid))
         terminal.type("p", "?")
         terminal.wait("stand still")
@@ -149,9 +97,9 @@ class TopScreenTest(Case):
         self.assertEqual(len(outstanding), 1)
         for key, column in ("p", "process"), ("t", "thread"):
             terminal.type(key)
-            seen = terminal.wait(r"^ *size +blocks +%s$" % column)
+            seen = terminal.wait(r"^ *size\*? +net/s +age +blocks +%s$" % column)
             self.assertIn(outstanding[0], seen.splitlines())
-            self.assertEqual(sum(number(found) for found in re.findall(r"B +([\d,]+)  forever \(", seen)), held)
+            self.assertEqual(sum(number(found) for found in re.findall(r" ([\d,]+)  forever \(", seen)), held)
         for key in "n", "b":
             terminal.type(key)
         terminal.type("t")
@@ -360,10 +308,10 @@ class TopKernelScreenTest(KernelCase):
         wait_until(lambda: "[attaching]" not in terminal.screen(), "nothing is recorded")
         self.tell("make")
         terminal.type("c")
-        terminal.wait(r"^ *size +blocks +cache$")
+        terminal.wait(r"^ *size\* +net/s +age +blocks +cache$")
         terminal.wait(r"^ .* %d  filp$" % OPEN)
         terminal.type("g")
-        seen = terminal.wait(r"^ *size +blocks +control group$")
+        seen = terminal.wait(r"^ *size\* +net/s +age +blocks +control group$")
         # all of it is of one process
         all_of_it = re.search(r"(?m)^outstanding .* in ([\d,]+) blocks", seen)[1]
         self.assertRegex(seen, r"(?m)^ .* %s  \S" % all_of_it)

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "record/helper_serve.h"
+#include "record/helper/helper_serve.h"
 #include "record/privilege/helper.h"
 #include "record/target/target.h"
 
@@ -119,6 +119,33 @@ static void memory_and_files_of_a_ward_are_given(void **state)
 	end_child(child);
 }
 
+static void a_ward_is_stopped_and_copied_at_once(void **state)
+{
+	pid_t child = start_child(NULL);
+	struct helper *h = start_helper(child, false);
+	struct helper_task of = task(child);
+	const uint64_t room = 64u << 20;
+	int fd = memfd_create("room", MFD_CLOEXEC), roots;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)room), 0);
+	assert_int_equal(helper_freeze(h, &of, fd, 8192), -ENOSPC);
+	assert_int_equal(helper_freeze(h, &of, fd, room), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true((uint64_t)st.st_size > room);
+	assert_int_equal(helper_freeze(h, &of, -1, room), -EINVAL);
+	assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
+	/* it has none */
+	roots = helper_roots(h, &of);
+	assert_true(roots >= 0);
+	assert_int_equal(lseek(roots, 0, SEEK_END), 0);
+	close(roots);
+	close(fd);
+	helper_stop(h);
+	end_child(child);
+}
+
 static void other_processes_are_refused(void **state)
 {
 	pid_t child = start_child(NULL), other = start_child(NULL);
@@ -134,6 +161,8 @@ static void other_processes_are_refused(void **state)
 	assert_int_equal(helper_open(h, &of, HELPER_MAPS), -EPERM);
 	assert_int_equal(helper_open_mapped(h, &of, &code), -EPERM);
 	assert_int_equal(helper_hold(h, other, &stopped), -EPERM);
+	assert_int_equal(helper_roots(h, &of), -EPERM);
+	assert_int_equal(helper_freeze(h, &of, 0, 4096), -EPERM);
 	assert_int_equal(helper_signal(h, other, SIGTERM), -EPERM);
 	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
 	/* Nor by the name of a ward. */
@@ -318,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_and_files_of_a_ward_are_given),
+		cmocka_unit_test(a_ward_is_stopped_and_copied_at_once),
 		cmocka_unit_test(other_processes_are_refused),
 		cmocka_unit_test(what_no_recording_needs_is_refused),
 		cmocka_unit_test(children_of_a_ward_are_wards_only_when_followed),

@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "record/reach/pages.h"
 #include "record/reach/targets.h"
 #include "record/reach/walk.h"
 #include "record/target/maps.h"
+#include "record/target/pages.h"
 
 #define PAGES 1009 /* of the area, of which each 7th is written to */
 #define PAGE  4096u

@@ -50,6 +50,12 @@ static void requests_are_understood(void **state)
 	c = choice("site 7 ffffffffffffff00 ff recorded");
 	assert_true(c.of == CHOICE_SITE && c.pid == 7 && c.start == UINT64_MAX - 255 &&
 		    c.size == 255 && c.recorded);
+	assert_string_equal(c.name, "");
+	c = choice("site 7 100 1 counted ns::fun(int, long)");
+	assert_string_equal(c.name, "ns::fun(int, long)");
+	c = choice("passage 7 100 9 3ff");
+	assert_true(c.of == CHOICE_PASSAGE && c.pid == 7 && c.start == 256 && c.size == 9 &&
+		    c.up == CHOICE_MOST_UP);
 	c = choice("trigger site 5");
 	assert_true(c.of == CHOICE_TRIGGER && c.trigger == TRIGGER_SITE && c.bytes == 5);
 	assert_true(choice("trigger process none").bytes == TRIGGER_NEVER);
@@ -80,6 +86,11 @@ static void all_else_is_refused(void **state)
 		"site 1 ffffffffffffffff 1 counted",
 		"site 1 1ffffffffffffffff 1 counted",
 		"site 1 g 1 counted",
+		"passage 1 1 1",
+		"passage 1 1 1 0",
+		"passage 1 1 1 400",
+		"passage 1 1 1 8 x",
+		"passage 1 ffffffffffffffff 1 8",
 		"trigger none",
 		"trigger all 1",
 		"trigger thread 0",

@@ -23,6 +23,31 @@ static void assert_sorted(const struct trace_marks *marks)
 		assert_true(marks->all[i - 1].time_ns <= marks->all[i].time_ns);
 }
 
+/* The number of the one mark called @name; 0: there is none, or there are several. */
+static size_t find(const struct trace_marks *marks, const char *name)
+{
+	size_t number = 0;
+
+	return trace_marks_find(marks, name, &number, 1) == 1 ? number : 0;
+}
+
+static void marks_of_one_text_are_all_found(void **state)
+{
+	struct trace_marks marks = {0};
+	size_t numbers[2];
+
+	(void)state;
+	note(&marks, 10, "x");
+	note(&marks, 20, "y");
+	note(&marks, 30, "x");
+	note(&marks, 40, "x");
+	assert_int_equal(trace_marks_find(&marks, "mark:x", numbers, 2), 3);
+	assert_int_equal(numbers[0], 1);
+	assert_int_equal(numbers[1], 3);
+	assert_int_equal(find(&marks, "mark:y"), 2);
+	trace_marks_release(&marks);
+}
+
 static void a_number_can_be_a_text(void **state)
 {
 	struct trace_marks marks = {0};
@@ -31,12 +56,12 @@ static void a_number_can_be_a_text(void **state)
 	note(&marks, 20, "1");
 	note(&marks, 10, "2026");
 	note(&marks, 20, "0");
-	assert_ptr_equal(trace_marks_find(&marks, "mark:1"), &marks.all[0]);
-	assert_ptr_equal(trace_marks_find(&marks, "mark:2026"), &marks.all[0]);
-	assert_ptr_equal(trace_marks_find(&marks, "mark:0"), &marks.all[2]);
+	assert_int_equal(find(&marks, "mark:1"), 1);
+	assert_int_equal(find(&marks, "mark:2026"), 1);
+	assert_int_equal(find(&marks, "mark:0"), 3);
 	assert_string_equal(marks.all[1].text, "1"); /* of the same time, the earlier one */
-	assert_null(trace_marks_find(&marks, "mark:4"));
-	assert_null(trace_marks_find(&marks, "mark:99999999999999999999"));
+	assert_int_equal(find(&marks, "mark:4"), 0);
+	assert_int_equal(find(&marks, "mark:99999999999999999999"), 0);
 	trace_marks_release(&marks);
 }
 
@@ -82,6 +107,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_number_can_be_a_text),
+		cmocka_unit_test(marks_of_one_text_are_all_found),
 		cmocka_unit_test(an_order_that_is_far_wrong_costs_little),
 		cmocka_unit_test(texts_and_marks_have_a_bound),
 	};

@@ -1,5 +1,7 @@
 /* test_unwind_symbol.c - names of places in this process, against dladdr() and the compiler */
 #include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "tests/unit/unwind_live.h"
 
@@ -43,6 +45,37 @@ static void exported_functions_have_their_public_names(void **state)
 			assert_int_equal(symbol.offset, offset);
 		}
 	}
+}
+
+/* A table of this program's own, in its data. */
+const char *const some_table_of_names[] = {"one", "two"};
+
+static void variables_have_names(void **state)
+{
+	char path[4096], *name;
+	const uint64_t addr = (uint64_t)(uintptr_t)&some_table_of_names[1];
+	uint64_t start, end, offset, found = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[8192];
+	struct dwunw_frame frame = live_frame(live, (uint64_t)(uintptr_t)variables_have_names, 0);
+
+	(void)state;
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %4095s", &start,
+			   &end, &offset, path) == 4 &&
+		    addr >= start && addr < end)
+			found = addr - start + offset;
+	fclose(maps);
+	assert_int_not_equal(found, 0);
+	assert_int_equal(dwunw_object_name(live->dw, frame.module, found, &name), 0);
+	assert_non_null(name);
+	assert_string_equal(name, "some_table_of_names");
+	free(name);
+	assert_int_equal(dwunw_object_name(live->dw, frame.module, UINT64_MAX, &name), 0);
+	assert_null(name);
+	assert_int_equal(dwunw_object_name(live->dw, DWUNW_NO_MODULE, found, &name), 0);
+	assert_null(name);
 }
 
 static void places_in_libc_are_where_dladdr_finds_them(void **state)
@@ -215,6 +248,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exported_functions_have_their_public_names),
+		cmocka_unit_test(variables_have_names),
 		cmocka_unit_test(places_in_libc_are_where_dladdr_finds_them),
 		cmocka_unit_test(a_line_is_the_compilers),
 		cmocka_unit_test(a_return_address_has_the_line_of_its_call),

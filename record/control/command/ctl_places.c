@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "cmdline/values.h"
-#include "record/module/elffile.h"
-#include "record/target/target.h"
 
 /* A name that is looked for, and what was found. */
 struct wanted {
@@ -21,18 +19,42 @@ struct wanted {
 	int nr;
 };
 
+/* Is @plain the wanted name?  Where there are blanks does not matter. */
+static bool is_same_name(const struct wanted *w, const char *plain)
+{
+	const char *at = w->name, *end = w->name + w->len;
+
+	while (at < end || *plain) {
+		if (at < end && *at == ' ')
+			at++;
+		else if (*plain == ' ')
+			plain++;
+		else if (at == end || *at++ != *plain++)
+			return false;
+	}
+	return true;
+}
+
 /* Is @raw, as the file has it, the wanted name, or a part that the compiler made of that function?
  */
 static bool is_wanted(const struct wanted *w, const char *raw)
 {
+	bool arguments = w->len > 2 && w->name[w->len - 1] != '>' && memchr(w->name, '(', w->len);
 	size_t len = strcspn(raw, ".@");
+	/* "leak()" may be C's leak, too */
+	bool empty = w->len > 2 && !memcmp(w->name + w->len - 2, "()", 2);
 	char *plain;
-	bool same = len == w->len && !memcmp(raw, w->name, len);
+	bool same = (len == w->len || (empty && len + 2 == w->len)) && !memcmp(raw, w->name, len);
 
 	if (same || strncmp(raw, "_Z", 2) != 0)
 		return same;
 	plain = cplus_demangle_v3(raw, DMGL_NO_OPTS);
-	same = plain && strlen(plain) == w->len && !memcmp(plain, w->name, w->len);
+	same = plain && is_same_name(w, plain);
+	free(plain);
+	if (same || !arguments)
+		return same;
+	plain = cplus_demangle_v3(raw, DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP);
+	same = plain && is_same_name(w, plain);
 	free(plain);
 	return same;
 }
@@ -72,45 +94,57 @@ static void search_symbols(struct wanted *w, Elf *symbols, const struct mlk_mapp
 	}
 }
 
-static void search_mapping(struct wanted *w, const struct target *t, const struct mlk_mapping *m)
+static void search_file(void *ctx, Elf *elf, const struct target *t, const struct mlk_mapping *m)
 {
-	int fd = target_open_mapped(t, m), debug_fd = -1;
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd), *debug;
+	uint64_t vaddr = m->offset + elffile_bias(elf, m->offset);
+	struct wanted *w = ctx;
 	char path[PATH_MAX];
-	uint64_t vaddr;
+	int debug_fd = -1;
+	Elf *debug;
 
-	if (elf) {
-		vaddr = m->offset + elffile_bias(elf, m->offset);
-		search_symbols(w, elf, m, vaddr);
-		target_path(t, m, path, sizeof(path));
-		debug = debugfile_open(elf, path, &debug_fd);
-		if (debug) {
-			search_symbols(w, debug, m, vaddr);
-			elf_end(debug);
-			close(debug_fd);
-		}
-		elf_end(elf);
+	search_symbols(w, elf, m, vaddr);
+	target_path(t, m, path, sizeof(path));
+	debug = debugfile_open(elf, path, &debug_fd);
+	if (debug) {
+		search_symbols(w, debug, m, vaddr);
+		elf_end(debug);
+		close(debug_fd);
 	}
-	if (fd >= 0)
-		close(fd);
+}
+
+int ctl_visit_files(pid_t pid, ctl_visit_fn *visit, void *ctx)
+{
+	const struct target t = {.pid = pid, .task = pid, .pidfd = -1};
+	struct maps maps = {0};
+	int err = target_read_maps(&t, &maps);
+
+	for (size_t i = 0; !err && i < maps.nr; i++) {
+		const struct mlk_mapping *m = &maps.v[i];
+		int fd = m->perms & MLK_PERM_X && m->inode ? target_open_mapped(&t, m) : -1;
+		Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+
+		if (elf) {
+			visit(ctx, elf, &t, m);
+			elf_end(elf);
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	maps_release(&maps);
+	return err;
 }
 
 int ctl_places_find(pid_t pid, const char *name, struct ctl_place *places)
 {
 	struct wanted w = {.name = name, .places = places, .offset = UINT64_MAX};
-	const struct target t = {.pid = pid, .task = pid, .pidfd = -1};
 	const char *plus = strrchr(name, '+');
-	struct maps maps = {0};
-	int err = target_read_maps(&t, &maps);
+	int err;
 
 	w.len = strlen(name);
 	if (plus && !value_address(plus + 1, &w.offset))
 		w.len = (size_t)(plus - name);
 	else
 		w.offset = UINT64_MAX;
-	for (size_t i = 0; !err && i < maps.nr; i++)
-		if (maps.v[i].perms & MLK_PERM_X && maps.v[i].inode)
-			search_mapping(&w, &t, &maps.v[i]);
-	maps_release(&maps);
+	err = ctl_visit_files(pid, search_file, &w);
 	return err ? err : w.nr;
 }

@@ -87,7 +87,7 @@ static bool leave_out(struct preload_header *h, const struct block_info *block)
 }
 
 bool preload_count_alloc(struct preload_header *h, enum event_func func, const void *addr,
-			 size_t size, uint64_t pc)
+			 size_t size, const struct caller *at)
 {
 	struct preload_account *own = sums_own(h);
 	bool reserved = (uint32_t)func & FUNC_RESERVED;
@@ -100,7 +100,7 @@ bool preload_count_alloc(struct preload_header *h, enum event_func func, const v
 		return true;
 	block.tid = preload_self.counter.tid;
 	block.generation = sums_generation();
-	if (!sums_add(h, own, &block, pc)) {
+	if (!sums_add(h, own, &block, at)) {
 		block.state = BLOCK_COUNTED;
 		if (UNLIKELY(!own))
 			return leave_out(h, &block);

@@ -181,18 +181,18 @@ static bool look(const struct preload_header *h, uint64_t pc)
 }
 
 bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,
-			  size_t size, uint64_t pc)
+			  size_t size, const struct caller *at)
 {
 	const struct preload_filter *f = &preload_settings.filter;
 
-	if (!look(h, pc))
+	if (!look(h, at->pc))
 		return false;
 	if (UNLIKELY(f->begin) && thread_ring_time() < f->begin)
 		return skip(h, EVENT_SKIP_DELAY, size);
 	if (size < f->min_size || size > f->max_size)
 		return skip(h, EVENT_SKIP_SIZE, size);
 	if (f->by_thread)
-		return preload_count_alloc(h, func, addr, size, pc);
+		return preload_count_alloc(h, func, addr, size, at);
 	if (f->samples && !preload_sample_takes(h, size))
 		return skip(h, EVENT_SKIP_SAMPLE, size);
 	/* What unmaps it is written in any case. */

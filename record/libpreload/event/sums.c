@@ -177,15 +177,45 @@ static struct event_choices *choices(struct preload_header *h)
 	       slot;
 }
 
-/* What is chosen of the calls that return to @pc: the last one that has it. */
-static uint32_t chosen_site(const struct event_choices *c, uint64_t pc)
+/* The number from 1 of the last of @nr sites that has @pc, if that is above @last; else @last. */
+static uint32_t last_site(const struct event_choices *c, uint32_t nr, uint64_t pc, uint32_t last)
 {
-	uint32_t nr = __atomic_load_n(&c->nr, __ATOMIC_ACQUIRE), mode = EVENT_THREAD_COUNTED;
-
-	for (uint32_t i = 0; i < nr && i < EVENT_MAX_SITES; i++)
+	for (uint32_t i = last; i < nr && i < EVENT_MAX_SITES; i++)
 		if (pc - c->sites[i].start < c->sites[i].size)
-			mode = (uint32_t)c->sites[i].mode;
-	return mode;
+			last = i + 1;
+	return last;
+}
+
+/* From *@pc in a passage, with the stack pointer *@sp there, to its caller.  Returns whether it is
+ * one. */
+static bool pass(const struct event_choices *c, uint64_t *pc, const uint8_t **sp)
+{
+	uint64_t nr = __atomic_load_n(&c->nr_passages, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < nr && i < EVENT_MAX_PASSAGES; i++) {
+		if (*pc - c->passages[i].start >= c->passages[i].size)
+			continue;
+		*sp += c->passages[i].up % EVENT_MOST_UP; /* others can write it, too */
+		memcpy(pc, *sp, sizeof(*pc));
+		*sp += sizeof(*pc);
+		return true;
+	}
+	return false;
+}
+
+/* What is chosen of the call @at, or of that of the function that it was made for. */
+static uint32_t chosen_site(const struct event_choices *c, const struct caller *at)
+{
+	uint32_t nr = __atomic_load_n(&c->nr, __ATOMIC_ACQUIRE), site;
+	const uint8_t *sp = at->stack;
+	uint64_t pc = at->pc;
+
+	if (LIKELY(!nr))
+		return EVENT_THREAD_COUNTED;
+	site = last_site(c, nr, pc, 0);
+	for (int passed = 0; passed < EVENT_MAX_PASSED && pass(c, &pc, &sp); passed++)
+		site = last_site(c, nr, pc, site);
+	return site ? (uint32_t)c->sites[site - 1].mode : EVENT_THREAD_COUNTED;
 }
 
 static bool is_chosen(uint32_t mode)
@@ -193,13 +223,13 @@ static bool is_chosen(uint32_t mode)
 	return mode == EVENT_THREAD_FULL || mode == EVENT_THREAD_HELD;
 }
 
-/* Is a block recorded that the thread of @own allocates for @pc?  @triggered: a sum that it is part
- * of has reached a trigger.  As filter_is_full() of bpf/filter.h. */
-static bool is_recorded(struct preload_header *h, const struct preload_account *own, uint64_t pc,
-			bool triggered)
+/* Is a block recorded that the thread of @own allocates for the call @at?  @triggered: a sum that
+ * it is part of has reached a trigger.  As filter_is_full() of bpf/filter.h. */
+static bool is_recorded(struct preload_header *h, const struct preload_account *own,
+			const struct caller *at, bool triggered)
 {
 	const struct event_choices *c = choices(h);
-	uint32_t of_site = chosen_site(c, pc), of_process;
+	uint32_t of_site = chosen_site(c, at), of_process;
 	uint32_t of_thread = own ? __atomic_load_n(&own->mode, __ATOMIC_RELAXED) : 0;
 
 	if (UNLIKELY(of_site))
@@ -234,7 +264,7 @@ static bool add_to_thread(struct preload_header *h, struct preload_account *own,
 }
 
 bool sums_add(struct preload_header *h, struct preload_account *own, struct block_info *block,
-	      uint64_t pc)
+	      const struct caller *at)
 {
 	const struct preload_filter *f = &preload_settings.filter;
 	struct process_sums *s = f->sum_processes || f->sum_sites ? sums_get() : NULL;
@@ -244,8 +274,8 @@ bool sums_add(struct preload_header *h, struct preload_account *own, struct bloc
 	if (s && f->sum_processes)
 		triggered |= add_sum(&s->outstanding, &s->full, size, &h->triggers.process);
 	if (s && f->sum_sites)
-		triggered |= add_to_site(s, block, pc, &h->triggers.site);
-	return is_recorded(h, own, pc, triggered);
+		triggered |= add_to_site(s, block, at->pc, &h->triggers.site);
+	return is_recorded(h, own, at, triggered);
 }
 
 void sums_change(struct preload_header *h, struct preload_account *own,
@@ -292,6 +322,7 @@ void preload_sums_begin(struct preload_header *h, bool goes_on)
 	if (!preload_settings.filter.by_thread)
 		return;
 	__atomic_store_n(&choices(h)->nr, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&choices(h)->nr_passages, 0, __ATOMIC_RELEASE);
 	if (!goes_on)
 		__atomic_store_n(&choices(h)->mode, EVENT_THREAD_COUNTED, __ATOMIC_RELAXED);
 	a = find_account(h, preload_state.pid);

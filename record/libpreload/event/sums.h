@@ -50,10 +50,10 @@ static inline void sums_count(void *counter, uint64_t nr)
 void sums_skip(struct preload_header *h, struct preload_account *own, enum event_skip why,
 	       uint64_t bytes);
 
-/* The thread of @own, or NULL, allocates @block for a call that returns to @pc: add it to all sums,
+/* The thread of @own, or NULL, allocates @block for the call @at: add it to all sums,
  * and set its site.  Returns whether it is recorded, by what is chosen or has reached a trigger. */
 bool sums_add(struct preload_header *h, struct preload_account *own, struct block_info *block,
-	      uint64_t pc);
+	      const struct caller *at);
 
 /* @bytes more of @block are outstanding, or less if below 0, in all sums that it is part of; the
  * thread of @own says so.  A parent's is in none, in this function and the next. */

@@ -197,10 +197,10 @@ uint32_t abandoned_settle(struct preload_header *h, uint64_t sp);
 /* Make room for what will be remembered. */
 void preload_sample_begin(struct preload_header *h);
 
-/* Is the block of @size bytes at @addr, allocated by @func from @pc, to be recorded?  It is counted
- * as left out, or remembered. */
+/* Is the block of @size bytes at @addr, allocated by @func for the call @at, to be recorded?  It is
+ * counted as left out, or remembered. */
 bool preload_sample_alloc(struct preload_header *h, enum event_func func, const void *addr,
-			  size_t size, uint64_t pc);
+			  size_t size, const struct caller *at);
 
 /* Is *@type, of a block at @addr or @size bytes there, to be recorded?  *@unsure: it may be of a
  * block that was not; then *@type is a free. */
@@ -213,7 +213,7 @@ bool preload_sample_takes(const struct preload_header *h, uint64_t size);
 /* count.c: the same two where threads are recorded or only counted, of what other filters let
  * through. */
 bool preload_count_alloc(struct preload_header *h, enum event_func func, const void *addr,
-			 size_t size, uint64_t pc);
+			 size_t size, const struct caller *at);
 bool preload_count_free(struct preload_header *h, enum event_type *type, uint64_t addr,
 			uint64_t size, bool *unsure);
 

@@ -191,7 +191,7 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	uint8_t *to;
 
 	if (!h || (UNLIKELY(preload_settings.filter.on) && func != (enum event_func)FUNC_OVERRUN &&
-		   !preload_sample_alloc(h, func, addr, size, c->pc)))
+		   !preload_sample_alloc(h, func, addr, size, c)))
 		return;
 	lane = thread_ring_enter(h, c->pc, sp, PRELOAD_LOST_ALLOC);
 	if (UNLIKELY(!lane))

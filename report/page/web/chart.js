@@ -78,6 +78,7 @@ function draw_chart() {
 	if (resident) svg("path", {class: "rss", d: rss_path(resident)}, picture);
 	if (found) svg("path", {class: "match", d: chart_path(found)}, picture);
 	draw_range(picture);
+	draw_marks(picture);
 	chart.cursor = svg("line", {class: "cursor", visibility: "hidden", y1: chart.top, y2: chart.height - chart.bottom}, picture);
 	box.replaceChildren(picture);
 	by("chart-title").textContent = (state.unit === "bytes" ? "Outstanding" : "Outstanding blocks") + " over time" +
@@ -157,7 +158,7 @@ function point_at_chart(event) {
 	chart.cursor.setAttribute("visibility", "visible");
 	chart.cursor.setAttribute("x1", chart_x(until[slice]));
 	chart.cursor.setAttribute("x2", chart_x(until[slice]));
-	show_tip(["at " + time_text(until[slice]), size_text(total.bytes[slice]) + " in " + blocks_text(total.blocks[slice]),
+	show_tip([...marks_near(chart_x(s)), "at " + time_text(until[slice]), size_text(total.bytes[slice]) + " in " + blocks_text(total.blocks[slice]),
 		...(rss && rss[slice] !== null ? ["RSS " + size_text(rss[slice])] : [])],
 		event.clientX, event.clientY);
 }

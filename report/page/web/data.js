@@ -124,6 +124,7 @@ function read_history(from, row) {
 	}
 	row.takers = [];
 	read_takers(from, row);
+	if (data.reach) row.lost = {bytes: from.number(), blocks: from.number()};
 }
 
 /* Each stack: the node of its innermost frame, and what is outstanding. */

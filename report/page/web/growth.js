@@ -8,6 +8,7 @@ function sum_up(item) {
 	item.freed = 1 - sum("blocks") / Math.max(sum("allocations"), 1);
 	item.since = Math.min(...item.rows.map(row => row.first));
 	item.lifetime = item.first.lifetime || 0;
+	if (data.reach) item.lost = {bytes: sum("bytes", "lost"), blocks: sum("blocks", "lost")};
 	return item;
 }
 
@@ -27,6 +28,9 @@ function growth_columns() {
 		{key: "size", kind: "n", get label() { return state.range ? "net growth" : state.unit === "bytes" ? "outstanding" : "blocks"; }, short: "",
 			value: item => item.value[state.unit], cell: item => amount_text(item.value[state.unit], state.unit),
 			exact: item => number(item.value.bytes) + " bytes in " + blocks_text(item.value.blocks)},
+		{key: "lost", kind: "n", label: "lost", title: "what no pointer leads to, at the end of the recording", value: item => item.lost[state.unit],
+			cell: item => item.lost.blocks ? amount_text(item.lost[state.unit], state.unit) : "-",
+			exact: item => number(item.lost.bytes) + " bytes in " + blocks_text(item.lost.blocks)},
 		{key: "rate", kind: "n", label: "growth", short: "", title: "by the second half of the recording, or by the range chosen",
 			value: rate_of, cell: item => rate_text(rate_of(item)),
 			exact: item => data.sample && !state.range && item.rows.length === 1 ?
@@ -40,16 +44,19 @@ function growth_columns() {
 		{key: "stack", kind: "stack", label: "stack, innermost first"},
 	];
 	return columns.filter(column => is_told() || !["rate", "shape"].includes(column.key))
-		.filter(column => slices > 1 || column.key !== "trend");
+		.filter(column => slices > 1 || column.key !== "trend").filter(column => data.reach || column.key !== "lost");
 }
 
 function growth_rows() {
-	return rows.filter(row => (row.value.bytes || row.value.blocks) && (!sums.hit || sums.hit[row.node]));
+	return rows.filter(row => (row.value.bytes || row.value.blocks) && (!sums.hit || sums.hit[row.node]) &&
+		(!state.only_lost || row.lost.blocks));
 }
 
 function row_notes(row) {
 	const notes = [number(row.bytes) + " bytes in " + blocks_text(row.blocks) + " outstanding; allocated " + number(row.allocated) +
 		" bytes in " + blocks_text(row.allocations) + " from " + time_text(row.first) + " to " + time_text(row.last)];
+	if (row.lost && row.lost.blocks)
+		notes.push(number(row.lost.bytes) + " bytes in " + blocks_text(row.lost.blocks) + " are lost: no pointer leads to them");
 	if (row.lifetime) notes.push("half of the freed blocks lived at most " + time_text(row.lifetime / 1e6));
 	if (row.takers.length)
 		notes.push("by " + row.takers.slice(0, 5).map(taker => thread_name(taker.thread) + " (" + size_text(taker.bytes) + ")").join(", ") +
@@ -60,12 +67,18 @@ function row_notes(row) {
 
 const growth_view = {
 	make() {
+		const lost = element("input", {type: "checkbox", id: "only-lost"});
 		const place = by("growth"), group = element("input", {type: "checkbox", id: "grouped", checked: ""});
 		place.append(element("div", {class_name: "bar"}, element("h2", {text: is_told() ? "Stacks, and how they grew" : "Stacks"}),
-			element("span", {class_name: "space"}), element("label", {}, group, " group by innermost functions")));
+			element("span", {class_name: "space"}), ...(data.reach ? [element("label", {}, lost, " only what is lost")] : []),
+			element("label", {}, group, " group by innermost functions")));
 		this.table = new RowTable(place, {columns: growth_columns(), rows: growth_rows, group: sum_up, notes: row_notes, sortable: true,
 			grouped: true, sort: is_told() && data.attached ? "shape" : "size", most: 50});
 		place.append(element("p", {class_name: "note", text: data.sample ? "A sample: " + data.sample + ". Sums are estimates." : ""}));
+		lost.addEventListener("change", () => {
+			state.only_lost = lost.checked;
+			this.table.draw();
+		});
 		group.addEventListener("change", () => {
 			this.table.grouped = group.checked;
 			this.table.draw();
@@ -92,9 +105,18 @@ function heaviest_part(parts) {
 	return [...parts, ", ", percent(row.bytes, data.totals.shown.bytes), " of it by ", element("code", {text: short_stack(row, 3)})];
 }
 
+/* What no pointer leads to. */
+function lost_sum() {
+	const all = data.reach ? [data.reach["lost"], data.reach["lost with those"]] : [];
+	return all.reduce((sum, one) => ({bytes: sum.bytes + one.bytes, blocks: sum.blocks + one.blocks}), {bytes: 0, blocks: 0});
+}
+
 /* The answer in one sentence: its parts, and whether it is "bad" or "good". */
 function report_verdict() {
-	const [kind, ...parts] = blocks_verdict();
+	const [kind, ...parts] = blocks_verdict(), lost = lost_sum();
+	if (lost.blocks)
+		return ["bad", size_text(lost.bytes) + " in " + blocks_text(lost.blocks) + (lost.blocks === 1 ? " is" : " are") +
+			" lost: no pointer leads there. ", ...parts];
 	if (!data.memory_answer) return [kind, ...parts];
 	return ["bad", "RSS " + data.memory_answer + ": " + data.memory_reason + ". ", ...parts];
 }
@@ -116,7 +138,7 @@ function blocks_verdict() {
 		return ["", ...heaviest_part(["Of blocks that were given out from some moment on it is not told what grows; " + sum + " are outstanding"]), "."];
 	const unclear = rows.filter(row => row.shape === "unclear").length;
 	if (unclear)
-		return ["", ...heaviest_part(["Recorded for too short a time to tell a leak from a cache at " + number(unclear) +
+		return ["", ...heaviest_part(["Recorded for too short a time, or too small a part, to tell a leak from a cache at " + number(unclear) +
 			(unclear === 1 ? " stack" : " stacks") + " that grew; " + sum + " are outstanding"]), "."];
 	return ["good", ...heaviest_part(["Nothing grew all the time in " + time_text(+data.seconds) + "; " + sum +
 		" that were allocated meanwhile are outstanding"]), "."];

@@ -119,6 +119,7 @@ by("side").hidden = !differs;
 calculate();
 fill_head();
 make_tabs();
+list_marks();
 fill_keys();
 make_view("overview");
 follow_address();

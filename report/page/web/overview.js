@@ -23,6 +23,8 @@ function figure(text, label, title) {
 
 function figures() {
 	const all = element("div", {class_name: "figures"}), add = (...args) => all.append(figure(...args));
+	const lost = lost_sum();
+	if (data.reach) add(size_text(lost.bytes), "lost", number(lost.bytes) + " bytes in " + blocks_text(lost.blocks));
 	for (const [name, sum] of Object.entries(data.totals))
 		if (sum.bytes !== undefined && (["allocated", "freed", "outstanding", "at the peak"].includes(name) || differs))
 			add(size_text(sum.bytes), NAMES[name] || name, number(sum.bytes) + " bytes in " + blocks_text(sum.blocks));
@@ -34,7 +36,7 @@ function figures() {
 
 function totals_table() {
 	const table = element("table", {id: "totals"});
-	for (const [name, sum] of Object.entries(data.totals))
+	for (const [name, sum] of [...Object.entries(data.totals), ...Object.entries(data.reach || {})])
 		if (typeof sum === "object")
 			table.append(element("tr", {}, element("td", {text: name}), element("td", {class_name: "n", text: blocks_text(sum.blocks)}),
 				element("td", {class_name: "n", text: sum.bytes === undefined ? "" : number(sum.bytes) + " bytes"})));

@@ -67,7 +67,10 @@ static void cell_text(char text[PUT_MAX], const struct screen *screen, const str
 		snprintf(text, PUT_MAX, "%s", size_cell(number, row->now.bytes));
 		break;
 	case COLUMN_RATE:
-		snprintf(text, PUT_MAX, "%s/s", size_rate_cell(number, row->rate));
+		if (screen->chosen.name && !screen_knows_rates(screen))
+			snprintf(text, PUT_MAX, "-");
+		else
+			snprintf(text, PUT_MAX, "%s/s", size_rate_cell(number, row->rate));
 		break;
 	case COLUMN_BLOCKS:
 		text_number(text, row->now.blocks);
@@ -107,6 +110,9 @@ void columns_fit(struct columns *columns, const struct screen *screen, size_t fi
 			columns->width[i] = wide > columns->width[i] ? wide : columns->width[i];
 		}
 	}
+	/* of a thread's part of a stack it is not known what was freed, and how it was before */
+	if (screen->chosen.name)
+		columns->width[COLUMN_FREED] = columns->width[COLUMN_TREND] = 0;
 	place_stack(columns);
 	for (size_t i = 0; i < sizeof(dispensable) / sizeof(*dispensable); i++) {
 		if (COLS - columns->stack >= enough)
@@ -143,6 +149,7 @@ int columns_row(const struct columns *columns, const struct screen *screen, int 
 	struct pen pen = {y, 0};
 	char *safe = row->process ? text_escape(row->process) : NULL;
 	char text[PUT_MAX], *line;
+	const char *place;
 	int room;
 
 	for (int i = 0; i < COLUMN_NR; i++) {
@@ -158,6 +165,9 @@ int columns_row(const struct columns *columns, const struct screen *screen, int 
 	line = stack_names_line(screen->view->names, row->id, (size_t)room, from);
 	if (line)
 		put(&pen, 0, "%s", line);
+	place = line ? stack_names_own_place(screen->view->names, row->id) : "";
+	if (*place && put_columns(place) + 2 <= COLS - pen.x)
+		put(&pen, A_DIM, "  %s", place);
 	free(safe);
 	free(line);
 	return line ? 0 : -ENOMEM;

@@ -8,6 +8,7 @@
 #include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/top/screen/columns.h"
+#include "report/top/screen/group_columns.h"
 #include "report/top/screen/put.h"
 #include "report/top/screen/screen_state.h"
 
@@ -145,28 +146,14 @@ static int draw_list(const struct screen *screen)
 	return nr ? draw_stacks(screen, &columns, nr) : 0;
 }
 
-#define BLOCKS_WIDTH (COLS < 60 ? 8 : 13) /* of groups: their names are to be seen */
-
 static int draw_groups(const struct screen *screen)
 {
-	const struct groups *groups = screen_groups(screen);
-	size_t rows = screen_list_rows(screen);
+	size_t rows = screen_list_rows(screen), nr = screen_list_length(screen);
+	int err = 0;
 
-	for (size_t i = 0; i < rows && screen->first + i < groups->nr; i++) {
-		const struct group *group = &groups->all[screen->first + i];
-		char *safe = text_escape(group->name);
-		char size[SIZE_TEXT_MAX], number[TEXT_NUMBER_MAX];
-		struct pen pen = {head_rows(screen) + 1 + (int)i, 0};
-
-		if (safe)
-			put(&pen, screen->first + i == screen->at ? A_REVERSE : 0, "%11s %*s  %s",
-			    size_cell(size, group->now.bytes), BLOCKS_WIDTH,
-			    text_number(number, group->now.blocks), safe);
-		free(safe);
-		if (!safe)
-			return -ENOMEM;
-	}
-	return 0;
+	for (size_t i = 0; !err && i < rows && screen->first + i < nr; i++)
+		err = group_columns_row(screen, head_rows(screen) + 1 + (int)i, screen->first + i);
+	return err;
 }
 
 #define HANGING 10 /* columns before what does not fit into its line */
@@ -253,9 +240,11 @@ static int draw_stack(const struct screen *screen)
 }
 
 static const char help[] =
-	"b n r a   sort by bytes, blocks, net rate, age\n"
+	"b n r a   sort by bytes, blocks, net rate, age: stacks, threads, and so on\n"
 	"/         show only stacks with this in a function's name\n"
-	"Enter     all frames of the chosen stack, and back\n"
+	"Enter     all frames of the chosen stack, and back; the chosen thread's, process's, "
+	"cache's or\n"
+	"          control group's stacks\n"
 	"t p       what threads, or processes, hold, and back\n"
 	"c g       what caches, or control groups, hold of the kernel's memory, and back\n"
 	"Space     stand still; what is recorded goes on\n"
@@ -286,17 +275,25 @@ static int draw_page(const struct screen *screen)
 /* The line above the page. */
 static void draw_columns(const struct screen *screen)
 {
-	const struct groups *groups = screen_groups(screen);
 	struct pen pen = {head_rows(screen), 0};
 
 	attron(A_UNDERLINE | A_BOLD);
 	mvhline(head_rows(screen), 0, ' ', COLS);
-	if (groups)
-		put(&pen, 0, "%11s %*s  %s", size_title(), BLOCKS_WIDTH, "blocks",
-		    groups_title(groups));
+	if (screen_groups(screen))
+		group_columns_head(screen, head_rows(screen));
 	else if (screen->page != PAGE_STACKS)
 		put(&pen, 0, "%s", screen->page == PAGE_HELP ? "keys" : "stack");
 	attroff(A_UNDERLINE | A_BOLD);
+}
+
+/* Whose stacks alone are shown. */
+static void put_chosen(const struct screen *screen, struct pen *pen)
+{
+	const struct groups of = {.kind = screen->chosen_kind};
+	char *safe = text_escape(screen->chosen.name);
+
+	put(pen, 0, "%s: %s  (Esc: all)", groups_title(&of), safe ? safe : "");
+	free(safe);
 }
 
 static void draw_foot(const struct screen *screen)
@@ -313,6 +310,8 @@ static void draw_foot(const struct screen *screen)
 		put(&pen, 0, "filter: %s%s", screen->filter, screen->typing ? "_" : "  (Esc: all)");
 	else if (screen->message[0])
 		put(&pen, 0, "%s", screen->message);
+	else if (screen->chosen.name)
+		put_chosen(screen, &pen);
 	else
 		put_shorter(pen.y, keys, sizeof(keys) / sizeof(*keys));
 }

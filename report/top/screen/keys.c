@@ -60,8 +60,16 @@ static int move_by(struct screen *screen, long lines)
 	return screen_refresh(screen);
 }
 
-static int open_stack(struct screen *screen)
+/* Open the chosen stack, or show those of the chosen group. */
+static int open_chosen(struct screen *screen)
 {
+	const struct groups *groups = screen_groups(screen);
+	int err;
+
+	if (groups && screen->at < screen_list_length(screen)) {
+		err = screen_choose_group(screen, &groups->all[screen->at]);
+		return err ? err : show_page(screen, PAGE_STACKS);
+	}
 	if (screen->page != PAGE_STACKS || screen->at >= screen->nr_shown)
 		return screen->page == PAGE_STACK ? show_page(screen, PAGE_STACKS) : 0;
 	screen->opened = screen->view->table.rows[screen->shown[screen->at]];
@@ -106,6 +114,10 @@ static int begin_filter(struct screen *screen)
 /* Back to the list of all stacks. */
 static int leave(struct screen *screen)
 {
+	int err = screen_choose_group(screen, NULL);
+
+	if (err)
+		return err;
 	screen->filter[0] = '\0';
 	screen->page = PAGE_STACKS;
 	return set_filter(screen);
@@ -223,7 +235,7 @@ int screen_key(struct screen *screen, int key)
 	case '\n':
 	case '\r':
 	case KEY_ENTER:
-		return open_stack(screen);
+		return open_chosen(screen);
 	case KEY_ESCAPE:
 		return leave(screen);
 	default:

@@ -60,10 +60,12 @@ static int match_stack(struct screen *screen, const struct top_row *row, bool *m
 int screen_choose(struct screen *screen)
 {
 	const struct top_table *table = &screen->view->table;
+	const struct top_opts *opts = screen->view->opts;
+	size_t most = opts->rows_given ? opts->rows : SIZE_MAX;
 	int err = 0;
 
 	screen->nr_shown = 0;
-	for (uint32_t i = 0; !err && i < table->nr; i++) {
+	for (uint32_t i = 0; !err && i < table->nr && screen->nr_shown < most; i++) {
 		bool match = true;
 
 		if (screen->filter[0])
@@ -78,8 +80,11 @@ int screen_choose(struct screen *screen)
 size_t screen_list_length(const struct screen *screen)
 {
 	const struct groups *groups = screen_groups(screen);
+	const struct top_opts *opts = screen->view->opts;
 
-	return groups ? groups->nr : screen->nr_shown;
+	if (!groups)
+		return screen->nr_shown;
+	return opts->rows_given && opts->rows < groups->nr ? opts->rows : groups->nr;
 }
 
 const struct groups *screen_groups(const struct screen *screen)
@@ -87,37 +92,116 @@ const struct groups *screen_groups(const struct screen *screen)
 	return screen->page >= PAGE_GROUPS ? &screen->groups[screen->page - PAGE_GROUPS] : NULL;
 }
 
+bool screen_knows_rates(const struct screen *screen)
+{
+	return screen->before.time_ns && screen->before.time_ns < screen->now.time_ns;
+}
+
+/* Have what threads hold at the last table, and at that before it if that was looked at. */
+static int hold(struct screen *screen)
+{
+	const struct top_view *view = screen->view;
+
+	if (screen->now.time_ns == view->all.now_ns)
+		return 0;
+	if (screen->now.time_ns == view->state.before_ns) {
+		holdings_release(&screen->before);
+		screen->before = screen->now;
+		screen->now = (struct holdings){0};
+	} else if (screen->before.time_ns != view->state.before_ns) {
+		holdings_release(&screen->before);
+	}
+	return top_view_holdings(view, &screen->now);
+}
+
 static int fill_groups(struct screen *screen, enum group_kind kind)
 {
-	return groups_fill(&screen->groups[kind], screen->view, kind);
+	int err = hold(screen);
+
+	return err ? err
+		   : groups_fill(&screen->groups[kind], screen->view, kind, &screen->now,
+				 &screen->before);
+}
+
+/* Have the stacks of the chosen group in the table, or all. */
+static int part(struct screen *screen)
+{
+	struct top_view *view = screen->view;
+	bool *in = NULL, *in_before = NULL, rates;
+	int err;
+
+	if (!screen->chosen.name)
+		return top_view_part(view, NULL, NULL, NULL, NULL);
+	err = screen->paused ? 0 : hold(screen);
+	if (err)
+		return err;
+	rates = screen_knows_rates(screen);
+	in = calloc(screen->now.threads.nr + 1, sizeof(*in));
+	in_before = calloc(screen->before.threads.nr + 1, sizeof(*in_before));
+	err = in && in_before ? 0 : -ENOMEM;
+	if (!err)
+		err = group_threads(&screen->chosen, screen->chosen_kind, view, &screen->now, in);
+	if (!err)
+		err = group_threads(&screen->chosen, screen->chosen_kind, view, &screen->before,
+				    in_before);
+	if (!err)
+		err = top_view_part(view, &screen->now, in, rates ? &screen->before : NULL,
+				    in_before);
+	free(in);
+	free(in_before);
+	return err;
+}
+
+int screen_choose_group(struct screen *screen, const struct group *group)
+{
+	char *name = group ? strdup(group->name) : NULL;
+
+	if (group && !name)
+		return -ENOMEM;
+	if (group)
+		screen->chosen_kind = screen_groups(screen)->kind;
+	free(screen->chosen.name);
+	screen->chosen = group ? *group : (struct group){0};
+	screen->chosen.name = name;
+	return 0;
 }
 
 int screen_refresh(struct screen *screen)
 {
 	/* without a filter those in view are enough, with one all are looked at */
 	size_t named = screen->filter[0] ? SIZE_MAX : screen->first + screen_list_rows(screen) + 1;
-	int err = top_view_sort(screen->view, screen->sort, named);
+	int err = part(screen);
 
+	if (!err)
+		err = top_view_sort(screen->view, screen->sort, named);
 	if (!err)
 		err = screen_choose(screen);
 	if (!err && !screen->paused && screen_groups(screen))
 		err = fill_groups(screen, (enum group_kind)(screen->page - PAGE_GROUPS));
+	if (!err && screen_groups(screen))
+		groups_sort(&screen->groups[screen->page - PAGE_GROUPS], screen->sort);
 	screen->stale = true;
 	return err;
 }
 
-/* A table of this moment. */
+/* A table of this moment.  If the last one is of a short while ago, as before a pause, it gives
+ * way: events come in parts, and a rate between such two would be that of a part, or of none. */
 static int tick(struct screen *screen, uint64_t now_ns)
 {
+	struct top_state *state = &screen->view->state;
 	int err;
 
-	screen->outstanding_before = screen->view->totals.outstanding.bytes;
+	if (state->nr_ticks && now_ns < state->tick_ns + screen->interval_ns / 2)
+		top_state_redo(state);
+	else
+		screen->outstanding_before = screen->outstanding_last;
 	free(screen->notes);
 	screen->notes = sampling_notes(mlk_reader_meta(screen->view->trace),
 				       &screen->view->leaks->condition.losses);
 	if (!screen->notes)
 		return -ENOMEM;
 	err = top_view_update(screen->view, now_ns, 0);
+	screen->outstanding_last = screen->view->totals.outstanding.bytes;
 	return err ? err : screen_refresh(screen);
 }
 
@@ -146,7 +230,7 @@ static int take_keys(struct screen *screen)
 }
 
 /* Take in what is there, and draw.  Returns 0 or an error. */
-static int step(struct screen *screen, uint64_t interval_ns)
+static int step(struct screen *screen)
 {
 	bool live = screen->source->live;
 	uint64_t now_ns = clock_now_ns();
@@ -161,7 +245,7 @@ static int step(struct screen *screen, uint64_t interval_ns)
 	    (state == FOLLOW_ENDED && !screen->ended)) {
 		screen->paused = screen->paused && state != FOLLOW_ENDED;
 		err = tick(screen, live ? now_ns : follow_last_ns(screen->view->follow));
-		screen->next_ns = now_ns + interval_ns;
+		screen->next_ns = now_ns + screen->interval_ns;
 	}
 	screen->ended |= state == FOLLOW_ENDED;
 	screen->begun =
@@ -191,6 +275,7 @@ int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 		.view = view,
 		.source = source,
 		.sort = view->opts->sort,
+		.interval_ns = interval_ns,
 		.utf8 = lines_utf8(LINES_AUTO),
 		.page = view->opts->grouped ? (enum screen_page)(PAGE_GROUPS + (int)view->opts->by)
 					    : PAGE_STACKS,
@@ -211,12 +296,15 @@ int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 	if (color_wanted(COLOR_AUTO) && has_colors())
 		start_colors();
 	while (!err && !screen.quit && !source->asked && !source->hung_up)
-		err = step(&screen, interval_ns);
+		err = step(&screen);
 	endwin();
 	delscreen(terminal);
 	*quit = screen.quit || source->hung_up;
 	for (int kind = 0; kind < GROUPS_NR; kind++)
 		groups_release(&screen.groups[kind]);
+	holdings_release(&screen.now);
+	holdings_release(&screen.before);
+	free(screen.chosen.name);
 	free(screen.shown);
 	free(screen.match);
 	free(screen.notes);

@@ -34,12 +34,23 @@ struct screen {
 	size_t at, first;      /* of the list: the chosen line, and the first that is seen */
 	struct top_row opened; /* of PAGE_STACK; of it, only what distinguishes stacks is of use */
 	struct groups groups[GROUPS_NR];
-	uint64_t outstanding_before; /* bytes, at the table before the last */
+	struct holdings now, before; /* at the last table, and at that before; or of no moment */
+	struct group chosen;	     /* whose stacks alone are shown; name NULL: all are */
+	enum group_kind chosen_kind;
+	uint64_t interval_ns;	     /* from table to table */
+	uint64_t outstanding_before; /* bytes, at the table before the last, */
+	uint64_t outstanding_last;   /* and at the last */
 	uint64_t next_ns;
 };
 
 /* Choose the rows that the filter lets through.  Returns 0 or -ENOMEM. */
 int screen_choose(struct screen *screen);
+
+/* Show the stacks of @group of the page in view alone; NULL: all.  Returns 0 or -ENOMEM. */
+int screen_choose_group(struct screen *screen, const struct group *group);
+
+/* Are the rates known of what a group is made of? */
+bool screen_knows_rates(const struct screen *screen);
 
 /* Sum up what the page in view shows besides stacks, unless that stands still, and choose.  Returns
  * 0 or -ENOMEM. */

@@ -1,0 +1,206 @@
+/* cmd_reach.c - which blocks a process has lost, by its memory alone: nothing is attached to */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cmdline/options.h"
+#include "mleak.h"
+#include "record/base/rlimits.h"
+#include "record/output.h"
+#include "record/pids.h"
+#include "record/session/session.h"
+
+#define MOST_PASSES 99
+
+#define WAIT_MS 10 /* for words; a pass also begins by the clock */
+
+enum { OPT_PASSES = 256 };
+
+static const struct option_info table[] = {
+	{.key = 'p',
+	 .name = "pid",
+	 .arg = "PID",
+	 .help = "look at the running process PID: its number or name, or several with commas "
+		 "between",
+	 .group = "Options"},
+	{.key = 'o',
+	 .name = "output",
+	 .arg = "FILE",
+	 .help = "write the trace to FILE, where %p is the process, %h the host, %t the time "
+		 "[mleak.mlk]"},
+	{.key = OPT_PASSES,
+	 .name = "passes",
+	 .arg = "N",
+	 .help = "how often memory is read, 2 to 99; pointers may move [3]"},
+	{.key = 'q', .name = "quiet", .help = "say nothing but errors and warnings"},
+	{.key = 'h', .name = "help", .help = "show this help"},
+};
+
+bool reach_option(size_t i, struct option_info *option)
+{
+	if (i >= sizeof(table) / sizeof(table[0]))
+		return false;
+	*option = table[i];
+	return true;
+}
+
+/* What the command line asks for. */
+struct look_opts {
+	pid_t pids[RECORD_MAX_PIDS];
+	size_t nr_pids;
+	struct output_opts output;
+	uint64_t passes;
+	bool quiet, help;
+};
+
+static int apply(void *ctx, const struct option_info *option, const char *text)
+{
+	struct look_opts *o = ctx;
+
+	switch (option->key) {
+	case 'p':
+		return pids_read(option, text, o->pids, &o->nr_pids);
+	case 'o':
+		o->output.name = text;
+		return 0;
+	case OPT_PASSES:
+		return option_number(option, text, 2, MOST_PASSES, NULL, &o->passes);
+	case 'q':
+		o->quiet = true;
+		return 0;
+	default:
+		o->help = true;
+		return 0;
+	}
+}
+
+static int parse(struct look_opts *o, int argc, char **argv)
+{
+	*o = (struct look_opts){.output = {"mleak.mlk", -1, -1}, .passes = 3};
+	if (options_read(reach_option, false, argc, argv, apply, o))
+		return -EINVAL;
+	if (o->help)
+		return 0;
+	for (; optind < argc; optind++)
+		if (pids_read(&table[0], argv[optind], o->pids, &o->nr_pids))
+			return -EINVAL;
+	if (!o->nr_pids) {
+		log_error("give the process that is to be looked at: mleak reach PID");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void print_help(void)
+{
+	puts("usage: mleak reach [OPTIONS] PID...\n\n"
+	     "Shows which blocks of a running process nothing points to any more.  Its memory is\n"
+	     "read while it goes on; nothing is attached to it, and no eBPF is needed.\n");
+	print_options(reach_option);
+}
+
+/* May this user read the memory of the processes?  Else one sentence was logged. */
+static bool may_read(const struct session *s)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		int fd = target_open_file(&s->all[i]->target, HELPER_MEM);
+
+		if (fd >= 0)
+			close(fd);
+		if (fd != -EACCES && fd != -EPERM)
+			continue;
+		log_error("cannot read the memory of process %d: the system lets only root, or its "
+			  "parent, do so (kernel.yama.ptrace_scope); run mleak as root",
+			  (int)s->all[i]->target.pid);
+		return false;
+	}
+	return true;
+}
+
+/* Read the memory of all processes, one after the other.  Returns whether that of any was. */
+static bool read_all(struct session *s)
+{
+	bool more = session_reach_begin(s), any = false;
+
+	while (more && !s->out.err) {
+		struct pollfd fd = {.fd = session_reach_fd(s), .events = POLLIN};
+
+		poll(&fd, 1, WAIT_MS);
+		more = session_reach_step(s);
+	}
+	for (size_t i = 0; i < s->nr; i++)
+		any |= s->all[i]->passes > 0;
+	return any;
+}
+
+/* Look at the processes of @s, and write the trace to @out.  Returns whether it is there. */
+static bool look(struct session *s, const struct look_opts *o, struct output *out)
+{
+	const struct session_opts opts = {.stack_mode = MLK_STACK_FILTERED,
+					  .embed = EMBED_SYMBOLS,
+					  .zstd_level = 1,
+					  .fd = out->fd,
+					  .path = out->path};
+	bool any;
+
+	s->reach.passes = (unsigned int)o->passes;
+	if (session_start(s, &opts))
+		return false;
+	any = may_read(s) && read_all(s);
+	session_finish(s, MLK_END_DURATION);
+	if (s->out.err) {
+		log_error("cannot write the trace '%s': %s", out->path, mlk_strerror(s->out.err));
+		return false;
+	}
+	if (!any || output_take(out) || output_check(out, mlk_writer_bytes(s->out.writer)))
+		return false;
+	output_tell(out, mlk_writer_bytes(s->out.writer), false);
+	return true;
+}
+
+/* The report of the trace at @path.  It tells by itself what it cannot tell. */
+static int report_on(char *path)
+{
+	char *argv[] = {(char *)"report", (char *)"--lost", (char *)"--", path, NULL};
+
+	optind = 0; /* begin anew */
+	return cmd_report(4, argv);
+}
+
+static int look_at_processes(const struct look_opts *o)
+{
+	struct session s = {.looks = true};
+	struct output out = {.fd = -1};
+	bool there = false;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < o->nr_pids; i++)
+		err = session_add_pid(&s, o->pids[i]);
+	if (!err && !output_open(&out, &o->output, s.pid)) {
+		there = look(&s, o, &out);
+		mlk_writer_free(s.out.writer); /* its thread writes to the file */
+		s.out.writer = NULL;
+		output_close(&out);
+	}
+	session_release(&s);
+	return there ? report_on(out.path) : EXIT_FAILED;
+}
+
+int cmd_reach(int argc, char **argv)
+{
+	struct look_opts o;
+
+	if (parse(&o, argc, argv))
+		return EXIT_USAGE;
+	if (o.help) {
+		print_help();
+		return print_finish(EXIT_OK);
+	}
+	if (o.quiet)
+		log_quiet();
+	rlimits_raise();
+	return look_at_processes(&o);
+}

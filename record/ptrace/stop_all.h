@@ -1,0 +1,30 @@
+/* stop_all.h - stop all threads of a process, read their registers, and let them go */
+#ifndef RECORD_STOP_ALL_H
+#define RECORD_STOP_ALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+struct stop_thread;
+
+/* The threads that the caller, a thread, has stopped; all zero: none. */
+struct stop_all {
+	struct stop_thread *v;
+	size_t nr, room;
+	pid_t most; /* the greatest number */
+};
+
+/* Stop all threads of @pid, also those that are started meanwhile.  It is let go with
+ * stop_all_end(), or by the end of the calling thread.  Returns 0; -ETIMEDOUT: one has not stopped
+ * within a quarter of a second; or -errno of ptrace(2). */
+int stop_all_begin(struct stop_all *s, pid_t pid);
+
+/* The registers of the @i-th of @s->nr threads.  Returns 0 or -errno. */
+int stop_all_regs(const struct stop_all *s, size_t i, pid_t *tid, struct user_regs_struct *regs);
+
+/* Let all go that have stopped, with the signals that they were about to take. */
+void stop_all_end(struct stop_all *s);
+
+#endif

@@ -1,0 +1,423 @@
+/* ledger.c - see ledger.h */
+#include "report/ledger/ledger.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/base/array.h"
+#include "report/ledger/pins.h"
+#include "report/live/sampling.h"
+
+/* Blocks or mappings, ascending and not overlapping. */
+struct extent {
+	uint64_t start, end, time_ns;
+	uint32_t stack;
+};
+
+struct extents {
+	struct extent *all;
+	size_t nr, room;
+	size_t next; /* of a walk through ascending addresses */
+};
+
+/* What is known while a ledger is made. */
+struct maker {
+	struct ledger *ledger;
+	const struct residence *of;
+	struct extents blocks, mapped;
+	struct extents pieces; /* of the walk; stack is their enum mlk_heap_state */
+	uint64_t *by_stack[2]; /* bytes in memory, of blocks and of mappings */
+	uint64_t by_state[MLK_HEAP_STATES];
+	size_t nr_stacks;
+	struct pins pins;
+	size_t next_stack; /* of of->stacks */
+	bool failed;
+};
+
+static void take_block(void *arg, const struct live_block *block)
+{
+	struct maker *m = arg;
+	struct extents *to = block->mapped ? &m->mapped : &m->blocks;
+	const struct extent e = {block->addr, block->addr + block->size, block->time_ns,
+				 block->stack};
+
+	if (block->tgid != m->of->tgid || e.end <= e.start || block->stack >= m->nr_stacks)
+		return;
+	live_amount_add(block->mapped ? &m->ledger->mapped : &m->ledger->blocks,
+			sampling_amount(block));
+	m->failed |= array_append(&to->all, &to->nr, &to->room, &e, sizeof(e)) != 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start > y->start ? 1 : -1;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* They overlap where frees were lost: the younger one is there. */
+static void set_apart(struct extents *e)
+{
+	size_t kept = 0;
+
+	if (e->nr)
+		qsort(e->all, e->nr, sizeof(*e->all), by_start);
+	for (size_t i = 0; i < e->nr; i++) {
+		struct extent *last = kept ? &e->all[kept - 1] : NULL;
+
+		if (last && e->all[i].start < last->end) {
+			if (e->all[i].time_ns < last->time_ns)
+				continue;
+			last->end = e->all[i].start;
+			kept -= last->end <= last->start;
+		}
+		e->all[kept++] = e->all[i];
+	}
+	e->nr = kept;
+}
+
+/* The part of the walk's extents that is in [@at, @end): NULL, and *@until is where the next one
+ * begins, or one that holds @at, and *@until is its end. */
+static const struct extent *part_at(struct extents *e, uint64_t at, uint64_t end, uint64_t *until)
+{
+	while (e->next < e->nr && e->all[e->next].end <= at)
+		e->next++;
+	*until = end;
+	if (e->next == e->nr || e->all[e->next].start >= end)
+		return NULL;
+	if (e->all[e->next].start > at) {
+		*until = e->all[e->next].start;
+		return NULL;
+	}
+	if (e->all[e->next].end < end)
+		*until = e->all[e->next].end;
+	return &e->all[e->next];
+}
+
+/* Does the mapping hold a block? */
+static bool has_blocks(const struct extents *blocks, const struct residence_mapping *mapping)
+{
+	size_t low = 0, high = blocks->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (blocks->all[middle].end <= mapping->start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < blocks->nr && blocks->all[low].start < mapping->end;
+}
+
+/* What the allocator had in use and is recorded is a block already; so is what a recorded one has
+ * beyond its size. */
+static int take_pieces(struct maker *m)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < m->of->nr_pieces && !err; i++) {
+		const struct mlk_heap_block *b = &m->of->pieces[i];
+		const struct extent e = {b->address, b->address + b->size, 0, b->state};
+		const struct residence_mapping range = {.start = e.start, .end = e.end};
+		bool used = b->state <= MLK_HEAP_CHANGED;
+
+		if (e.end <= e.start || b->state >= MLK_HEAP_OWN ||
+		    (used && has_blocks(&m->blocks, &range)))
+			continue;
+		if (used)
+			live_amount_add(&m->ledger->older, (struct live_amount){1, b->size});
+		err = array_append(&m->pieces.all, &m->pieces.nr, &m->pieces.room, &e, sizeof(e));
+	}
+	m->ledger->walked = m->of->nr_pieces > 0;
+	m->ledger->whole = m->ledger->walked && m->of->whole;
+	return err;
+}
+
+static bool has_stack(struct maker *m, const struct residence_mapping *mapping)
+{
+	const struct residence *of = m->of;
+
+	while (m->next_stack < of->nr_stacks && of->stacks[m->next_stack] < mapping->start)
+		m->next_stack++;
+	return m->next_stack < of->nr_stacks && of->stacks[m->next_stack] < mapping->end;
+}
+
+/* What is in an anonymous mapping beside blocks. */
+static enum ledger_kind kind_of(struct maker *m, const struct residence_mapping *mapping)
+{
+	/* in any case, as the walk goes on */
+	bool stack = has_stack(m, mapping);
+
+	if (!strcmp(mapping->path, "[heap]") || has_blocks(&m->blocks, mapping) ||
+	    has_blocks(&m->pieces, mapping))
+		return LEDGER_ALLOCATOR;
+	if (stack || !strncmp(mapping->path, "[stack", 6))
+		return LEDGER_STACK;
+	if (mapping->perms & MLK_PERM_X)
+		return LEDGER_CODE;
+	return LEDGER_OTHER;
+}
+
+/* Pages that are free from @start to @end. */
+static uint64_t whole_pages(uint64_t start, uint64_t end)
+{
+	uint64_t first = (start + MLK_SMAPS_PAGE - 1) & ~(uint64_t)(MLK_SMAPS_PAGE - 1);
+	uint64_t last = end & ~(uint64_t)(MLK_SMAPS_PAGE - 1);
+
+	return last > first ? last - first : 0;
+}
+
+/* Memory of the allocator from @start to @end, which is in no recorded block. */
+static int sweep_pieces(struct maker *m, uint64_t start, uint64_t end)
+{
+	struct ledger *ledger = m->ledger;
+	uint64_t until;
+	int err = 0;
+
+	for (; start < end && !err; start = until) {
+		const struct extent *piece = part_at(&m->pieces, start, end, &until);
+
+		if (!piece) {
+			ledger->sums[LEDGER_ALLOCATOR] += until - start;
+		} else if (piece->stack <= MLK_HEAP_CHANGED) {
+			ledger->sums[LEDGER_OLDER] += until - start;
+			err = pins_add(&m->pins, start, until, LEDGER_NO_STACK);
+		} else {
+			ledger->sums[LEDGER_FREE] += until - start;
+			ledger->whole_pages += whole_pages(start, until);
+			m->by_state[piece->stack] += until - start;
+		}
+	}
+	return err;
+}
+
+/* Pages [@start, @end), of which what is in no block is of @kind.  Returns 0 or -ENOMEM. */
+static int sweep(struct maker *m, uint64_t start, uint64_t end, enum ledger_kind kind)
+{
+	struct ledger *ledger = m->ledger;
+	uint64_t until, within;
+	int err = 0;
+
+	for (; start < end && !err; start = until) {
+		const struct extent *block = part_at(&m->blocks, start, end, &until);
+		const struct extent *mapped;
+
+		if (block) {
+			ledger->sums[LEDGER_BLOCK] += until - start;
+			m->by_stack[0][block->stack] += until - start;
+			err = pins_add(&m->pins, start, until, block->stack);
+			continue;
+		}
+		if (kind == LEDGER_ALLOCATOR) {
+			err = sweep_pieces(m, start, until);
+			continue;
+		}
+		for (uint64_t at = start; at < until; at = within) {
+			mapped = part_at(&m->mapped, at, until, &within);
+			/* whoever made the mapping of a stack */
+			if (mapped && kind != LEDGER_STACK) {
+				ledger->sums[LEDGER_MAPPED] += within - at;
+				m->by_stack[1][mapped->stack] += within - at;
+			} else {
+				ledger->sums[kind] += within - at;
+			}
+		}
+	}
+	return err;
+}
+
+static int add_row(struct ledger *ledger, enum ledger_kind kind, uint32_t stack, const char *path,
+		   uint64_t bytes)
+{
+	const struct ledger_row row = {kind, stack, path, bytes};
+
+	return bytes ? array_append(&ledger->rows, &ledger->nr, &ledger->room, &row, sizeof(row))
+		     : 0;
+}
+
+/* A file's mappings follow each other: one row for them. */
+static int add_file(struct ledger *ledger, enum ledger_kind kind, const char *path, uint64_t bytes)
+{
+	struct ledger_row *last = ledger->nr ? &ledger->rows[ledger->nr - 1] : NULL;
+
+	ledger->sums[kind] += bytes;
+	if (last && last->kind == kind && !strcmp(last->path, path)) {
+		last->bytes += bytes;
+		return 0;
+	}
+	return add_row(ledger, kind, 0, path, bytes);
+}
+
+/* Anonymous memory behind a file's data is the rest of it: .bss. */
+static const char *file_of(const struct residence *of, size_t i)
+{
+	const struct residence_mapping *mapping = &of->mappings[i];
+	const struct residence_mapping *before = i ? mapping - 1 : NULL;
+
+	if (mapping->path[0] == '/')
+		return mapping->path;
+	if (!mapping->path[0] && before && before->path[0] == '/' &&
+	    before->end == mapping->start && before->perms & MLK_PERM_W &&
+	    mapping->perms == before->perms)
+		return before->path;
+	return NULL;
+}
+
+static bool is_shared(const struct residence_mapping *mapping)
+{
+	return mapping->perms & MLK_PERM_SHARED &&
+	       (!strncmp(mapping->path, "/dev/", 5) || !strncmp(mapping->path, "/memfd:", 7) ||
+		!strncmp(mapping->path, "/SYSV", 5) || mapping->path[0] != '/');
+}
+
+static int take_mapping(struct maker *m, size_t i)
+{
+	const struct residence_mapping *mapping = &m->of->mappings[i];
+	const char *file = file_of(m->of, i);
+	struct ledger *ledger = m->ledger;
+	uint64_t rss = mapping->value[MLK_SMAPS_RSS], seen = 0;
+	enum ledger_kind kind;
+	int err = 0;
+
+	if (is_shared(mapping))
+		return add_file(ledger, LEDGER_SHARED, mapping->path, rss);
+	if (file && !has_blocks(&m->blocks, mapping) && !has_blocks(&m->pieces, mapping))
+		return add_file(ledger, LEDGER_FILE, file, rss);
+	if (mapping->path[0] == '[' && mapping->path[1] == 'v') {
+		ledger->sums[LEDGER_KERNEL] += rss;
+		return 0;
+	}
+	kind = kind_of(m, mapping);
+	for (size_t k = 0; k < mapping->nr_runs && !err; k++) {
+		const struct mlk_page_run *run = &m->of->runs[mapping->first_run + k];
+
+		seen += run->end - run->start;
+		err = sweep(m, run->start, run->end, kind);
+	}
+	if (!mapping->nr_runs)
+		ledger->sums[kind] += rss;
+	else if (rss > seen)
+		ledger->unseen += rss - seen;
+	return err;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct ledger_row *x = a, *y = b;
+
+	if (x->kind != y->kind)
+		return x->kind > y->kind ? 1 : -1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static int make_rows(struct maker *m)
+{
+	static const enum ledger_kind kinds[] = {LEDGER_BLOCK, LEDGER_MAPPED};
+	static const char *const where[MLK_HEAP_STATES] = {
+		[MLK_HEAP_CACHED] = "in the caches of threads",
+		[MLK_HEAP_FAST] = "in lists of one size",
+		[MLK_HEAP_FREE] = "between blocks",
+		[MLK_HEAP_TOP] = "behind all blocks of an arena",
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < MLK_HEAP_STATES && !err; i++)
+		if (where[i])
+			err = add_row(m->ledger, LEDGER_FREE, 0, where[i], m->by_state[i]);
+
+	for (size_t kind = 0; kind < 2; kind++)
+		for (size_t i = 0; i < m->nr_stacks && !err; i++)
+			err = add_row(m->ledger, kinds[kind], (uint32_t)i, NULL,
+				      m->by_stack[kind][i]);
+	if (m->ledger->nr)
+		qsort(m->ledger->rows, m->ledger->nr, sizeof(*m->ledger->rows), by_size);
+	return err;
+}
+
+int ledger_make(struct ledger *ledger, const struct residence *of, const struct live *live,
+		size_t nr_stacks)
+{
+	struct maker m = {.ledger = ledger, .of = of, .nr_stacks = nr_stacks};
+	int err;
+
+	*ledger = (struct ledger){.tgid = of->tgid, .time_ns = of->time_ns};
+	m.by_stack[0] = calloc(nr_stacks + 1, sizeof(uint64_t));
+	m.by_stack[1] = calloc(nr_stacks + 1, sizeof(uint64_t));
+	err = m.by_stack[0] && m.by_stack[1] ? pins_begin(&m.pins, nr_stacks) : -ENOMEM;
+	if (!err)
+		live_each(live, take_block, &m);
+	err = m.failed ? -ENOMEM : err;
+	set_apart(&m.blocks);
+	set_apart(&m.mapped);
+	if (!err)
+		err = take_pieces(&m);
+	for (size_t i = 0; i < of->nr && !err; i++) {
+		ledger->rss += of->mappings[i].value[MLK_SMAPS_RSS];
+		ledger->pss += of->mappings[i].value[MLK_SMAPS_PSS];
+		ledger->swap += of->mappings[i].value[MLK_SMAPS_SWAP];
+		ledger->lazy += of->mappings[i].value[MLK_SMAPS_LAZY];
+		err = take_mapping(&m, i);
+	}
+	if (!err)
+		err = make_rows(&m);
+	if (!err)
+		pins_finish(&m.pins, ledger);
+	pins_release(&m.pins);
+	free(m.by_stack[0]);
+	free(m.by_stack[1]);
+	free(m.blocks.all);
+	free(m.mapped.all);
+	free(m.pieces.all);
+	return err;
+}
+
+const char *ledger_kind_text(enum ledger_kind kind)
+{
+	static const char *const text[LEDGER_NR] = {
+		[LEDGER_BLOCK] = "live blocks",
+		[LEDGER_MAPPED] = "mapped by the program",
+		[LEDGER_OLDER] = "blocks from before the recording",
+		[LEDGER_FREE] = "free, kept by the allocator",
+		[LEDGER_ALLOCATOR] = "between blocks",
+		[LEDGER_STACK] = "stacks of threads",
+		[LEDGER_FILE] = "files",
+		[LEDGER_SHARED] = "shared memory",
+		[LEDGER_CODE] = "code that was generated",
+		[LEDGER_KERNEL] = "the kernel's pages",
+		[LEDGER_OTHER] = "other anonymous memory",
+	};
+
+	return text[kind];
+}
+
+const char *ledger_kind_word(enum ledger_kind kind)
+{
+	static const char *const word[LEDGER_NR] = {
+		[LEDGER_BLOCK] = "blocks",
+		[LEDGER_MAPPED] = "mapped",
+		[LEDGER_OLDER] = "before",
+		[LEDGER_FREE] = "free",
+		[LEDGER_ALLOCATOR] = "between_blocks",
+		[LEDGER_STACK] = "stacks",
+		[LEDGER_FILE] = "files",
+		[LEDGER_SHARED] = "shared",
+		[LEDGER_CODE] = "code",
+		[LEDGER_KERNEL] = "kernel",
+		[LEDGER_OTHER] = "other",
+	};
+
+	return word[kind];
+}
+
+void ledger_release(struct ledger *ledger)
+{
+	free(ledger->rows);
+	free(ledger->pins);
+	*ledger = (struct ledger){0};
+}

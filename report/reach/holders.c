@@ -1,0 +1,308 @@
+/* holders.c - see holders.h */
+#include "report/reach/holders.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/reach/dominators.h"
+#include "report/reach/leaders.h"
+
+#define AHEAD 16 /* blocks of which the edges are brought near before they are visited */
+
+/* What is made while they are found. */
+struct finder {
+	const struct holders_input *in;
+	struct holders *h;
+	struct reach_graph *graph;
+	struct leaders lost, moved;
+};
+
+static int classify(struct finder *f)
+{
+	static const uint8_t class_of[REACH_CLASSES] = {
+		[REACH_STALE] = HOLDER_OF_STALE,
+		[REACH_POSSIBLE] = HOLDER_OF_POSSIBLE,
+		[REACH_HELD] = HOLDER_OF_STACK, /* if nothing else does */
+	};
+	const uint8_t *seen = reach_pass_classes(f->in->pass);
+	uint8_t *classes = f->h->classes = malloc((size_t)f->h->nr_blocks + 1);
+
+	if (!classes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->h->nr_blocks; i++)
+		classes[i] = seen[i]	       ? class_of[seen[i]]
+			     : f->in->final[i] ? HOLDER_OF_MOVED
+					       : HOLDER_OF_LOST;
+	return 0;
+}
+
+/* A block that a word to @to makes held for good, if it is not yet, goes to the end of @stack. */
+static void hold(struct finder *f, uint32_t to, uint32_t *stack, size_t *nr)
+{
+	if (to & REACH_INTERIOR || f->h->classes[to] != HOLDER_OF_STACK)
+		return;
+	f->h->classes[to] = HOLDER_OF_HELD;
+	stack[(*nr)++] = to;
+}
+
+/* Which of the held blocks are so by other roots than stacks? */
+static int find_held(struct finder *f)
+{
+	const struct reach_graph *g = f->graph;
+	uint32_t *stack = malloc((g->nr + 1) * sizeof(*stack));
+	size_t nr = 0;
+
+	if (!stack)
+		return -ENOMEM;
+	for (size_t i = 0; i < g->nr_roots; i++)
+		if (!f->in->is_stack(f->in->arg, g->roots[i].root))
+			hold(f, g->roots[i].to, stack, &nr);
+	while (nr) {
+		uint32_t at = stack[--nr];
+
+		for (uint32_t e = g->first[at]; e < g->first[at + 1]; e++)
+			hold(f, g->to[e], stack, &nr);
+	}
+	free(stack);
+	return 0;
+}
+
+/* Does a word to @to, from where the class is @from, make that block what it is? */
+static bool counts(const struct finder *f, uint8_t from, uint32_t to)
+{
+	bool interior = to & REACH_INTERIOR;
+
+	if (interior && f->in->starts_only)
+		return false;
+	if (interior && from > HOLDER_OF_POSSIBLE)
+		from = HOLDER_OF_POSSIBLE;
+	return f->h->classes[to & ~REACH_INTERIOR] == from;
+}
+
+/* Leave in the graph the words of blocks that count. */
+static void drop_edges(struct finder *f)
+{
+	struct reach_graph *g = f->graph;
+	uint32_t at = 0, kept = 0;
+
+	for (uint32_t from = 0; from < g->nr; from++) {
+		uint32_t end = g->first[from + 1];
+
+		g->first[from] = kept;
+		for (uint32_t e = at; e < end; e++)
+			__builtin_prefetch(&f->h->classes[g->to[e] & ~REACH_INTERIOR]);
+		for (; at < end; at++)
+			if (counts(f, f->h->classes[from], g->to[at]))
+				g->to[kept++] = g->to[at] & ~REACH_INTERIOR;
+	}
+	g->first[g->nr] = kept;
+	g->nr_to = kept;
+}
+
+static uint8_t class_of_root(const struct finder *f, uint32_t root, bool stale)
+{
+	if (stale)
+		return HOLDER_OF_STALE;
+	return f->in->is_stack(f->in->arg, root) ? HOLDER_OF_STACK : HOLDER_OF_HELD;
+}
+
+/* Likewise of roots.  Returns how many words are left. */
+static size_t drop_words(struct finder *f, struct reach_word *words, size_t nr, bool stale)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		if (counts(f, class_of_root(f, words[i].root, stale), words[i].to))
+			words[kept++] =
+				(struct reach_word){words[i].to & ~REACH_INTERIOR, words[i].root};
+	return kept;
+}
+
+static void count_edges(uint32_t *first, const struct reach_word *words, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		first[words[i].root]++;
+}
+
+/* Sorted by root: first[root] is where those of it end, and moves down to where they begin. */
+static void put_edges(uint32_t *first, uint32_t *to, const struct reach_word *words, size_t nr)
+{
+	for (size_t i = nr; i-- > 0;)
+		to[--first[words[i].root]] = words[i].to;
+}
+
+static void put_leaders(uint32_t *first, uint32_t *to, const struct leaders *leaders)
+{
+	for (size_t i = leaders->nr; i-- > 0;)
+		to[--*first] = leaders->all[i];
+}
+
+/* Make room for the roots' edges, and for one to each root. */
+static int grow_graph(struct finder *f)
+{
+	struct reach_graph *g = f->graph;
+	size_t nodes = (size_t)f->h->nr_blocks + f->h->nr_roots + 1;
+	size_t edges =
+		g->nr_to + g->nr_roots + g->nr_stale + f->lost.nr + f->moved.nr + f->h->nr_roots;
+	uint32_t *to, *first;
+
+	if (nodes >= HOLDERS_NONE || edges >= UINT32_MAX)
+		return -ENOMEM;
+	to = realloc(g->to, (edges + 1) * sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	g->to = to;
+	first = realloc(g->first, (nodes + 1) * sizeof(*first));
+	if (!first)
+		return -ENOMEM;
+	g->first = first;
+	memset(first + g->nr + 1, 0, (nodes - g->nr) * sizeof(*first));
+	return 0;
+}
+
+/* The roots become nodes behind the blocks; and all hang on one more. */
+static int add_roots(struct finder *f)
+{
+	struct reach_graph *g = f->graph;
+	uint32_t *first, nr = f->h->nr_roots, sum;
+	int err = grow_graph(f);
+
+	if (err)
+		return err;
+	first = g->first + g->nr;
+	sum = first[0];
+	first[0] = 0;
+	count_edges(first, g->roots, g->nr_roots);
+	count_edges(first, g->stale, g->nr_stale);
+	first[nr - 2] += (uint32_t)f->lost.nr;
+	first[nr - 1] += (uint32_t)f->moved.nr;
+	for (uint32_t i = 0; i < nr; i++) {
+		sum += first[i];
+		first[i] = sum;
+	}
+	put_edges(first, g->to, g->stale, g->nr_stale);
+	put_edges(first, g->to, g->roots, g->nr_roots);
+	put_leaders(&first[nr - 2], g->to, &f->lost);
+	put_leaders(&first[nr - 1], g->to, &f->moved);
+	first[nr] = sum;
+	for (uint32_t i = 0; i < nr; i++)
+		if (first[i + 1] > first[i])
+			g->to[sum++] = g->nr + i;
+	first[nr + 1] = sum;
+	g->nr_to = sum;
+	free(g->roots);
+	free(g->stale);
+	g->roots = g->stale = NULL;
+	g->nr_roots = g->nr_stale = g->room_roots = g->room_stale = 0;
+	return 0;
+}
+
+static void visit_edges(struct holders *h, const struct reach_graph *g, uint32_t from)
+{
+	for (uint32_t e = g->first[from]; e < g->first[from + 1]; e++)
+		__builtin_prefetch(&h->parent[g->to[e]], 1);
+	for (uint32_t e = g->first[from]; e < g->first[from + 1]; e++) {
+		uint32_t to = g->to[e];
+
+		if (h->parent[to] != HOLDERS_NONE)
+			continue;
+		h->parent[to] = from;
+		h->order[h->nr_order++] = to;
+	}
+}
+
+/* The shortest ways from any root. */
+static int find_ways(struct finder *f)
+{
+	struct holders *h = f->h;
+	size_t nr = (size_t)h->nr_blocks + 1;
+
+	h->parent = malloc(nr * sizeof(*h->parent));
+	h->order = malloc(nr * sizeof(*h->order));
+	if (!h->parent || !h->order)
+		return -ENOMEM;
+	memset(h->parent, 0xff, nr * sizeof(*h->parent));
+	for (uint32_t i = 0; i < h->nr_roots; i++)
+		visit_edges(h, f->graph, holders_root(h, i));
+	for (uint32_t i = 0; i < h->nr_order; i++) {
+		if (i + AHEAD < h->nr_order)
+			__builtin_prefetch(&f->graph->first[h->order[i + AHEAD]]);
+		visit_edges(h, f->graph, h->order[i]);
+	}
+	return 0;
+}
+
+static struct live_amount size_of_node(const struct finder *f, uint32_t node)
+{
+	const struct reach_block *b = &f->in->blocks[node];
+
+	if (node >= f->h->nr_blocks)
+		return (struct live_amount){0, 0};
+	return f->in->amounts ? f->in->amounts[node] : (struct live_amount){1, b->end - b->start};
+}
+
+static int find_retained(struct finder *f)
+{
+	struct holders *h = f->h;
+	uint32_t nr = holders_all(h) + 1;
+	const struct dom_graph graph = {nr, f->graph->first, f->graph->to};
+	struct dominators d;
+	int err = dominators_find(&d, &graph, holders_all(h));
+
+	free(f->graph->to);
+	f->graph->to = NULL;
+	if (!err) {
+		h->retained = malloc((size_t)nr * sizeof(*h->retained));
+		err = h->retained ? 0 : -ENOMEM;
+	}
+	if (!err) {
+		h->idom = d.idom;
+		d.idom = NULL;
+		for (uint32_t i = 0; i < nr; i++)
+			h->retained[i] = size_of_node(f, i);
+		for (uint32_t i = d.nr_order; i-- > 1;)
+			live_amount_add(&h->retained[h->idom[d.order[i]]], h->retained[d.order[i]]);
+	}
+	dominators_release(&d);
+	return err;
+}
+
+int holders_find(struct holders *h, const struct holders_input *input)
+{
+	struct finder f = {.in = input, .h = h, .graph = reach_pass_graph(input->pass)};
+	struct reach_graph *g = f.graph;
+	int err;
+
+	*h = (struct holders){.nr_blocks = (uint32_t)g->nr, .nr_roots = input->nr_roots + 2};
+	err = classify(&f);
+	if (!err)
+		err = find_held(&f);
+	if (!err) {
+		drop_edges(&f);
+		g->nr_roots = drop_words(&f, g->roots, g->nr_roots, false);
+		g->nr_stale = drop_words(&f, g->stale, g->nr_stale, true);
+		err = leaders_find(&f.lost, g, h->classes, HOLDER_OF_LOST);
+	}
+	if (!err)
+		err = leaders_find(&f.moved, g, h->classes, HOLDER_OF_MOVED);
+	if (!err)
+		err = add_roots(&f);
+	if (!err)
+		err = find_ways(&f);
+	if (!err)
+		err = find_retained(&f);
+	free(f.lost.all);
+	free(f.moved.all);
+	return err;
+}
+
+void holders_release(struct holders *h)
+{
+	free(h->classes);
+	free(h->parent);
+	free(h->order);
+	free(h->idom);
+	free(h->retained);
+	*h = (struct holders){0};
+}

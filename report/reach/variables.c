@@ -1,0 +1,294 @@
+/* variables.c - see variables.h: nothing of an image is believed before it was checked */
+#include "report/reach/variables.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/reader.h"
+#include "report/base/array.h"
+
+#define MOST_VARIABLES ((size_t)4 << 20) /* of a process; others have no names */
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct trace_module *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
+}
+
+static int read_modules(struct root_modules *m, struct mlk_reader *trace)
+{
+	struct mlk_record record;
+	int more = 0, err = trace_modules_new(&m->images);
+
+	mlk_reader_rewind(trace, MLK_RECORD_MODULE);
+	while (!err && (more = mlk_reader_next(trace, &record)) > 0)
+		err = trace_modules_add_piece(m->images, &record.module);
+	if (err || more)
+		return err ? err : more;
+	m->by_path = calloc(m->images->nr + 1, sizeof(*m->by_path));
+	if (!m->by_path)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->images->nr; i++)
+		if (m->images->all[i].whole && !m->images->all[i].broken)
+			m->by_path[m->nr++] = &m->images->all[i];
+	qsort(m->by_path, m->nr, sizeof(*m->by_path), compare_paths);
+	return 0;
+}
+
+int root_modules_new(struct root_modules **out, struct mlk_reader *trace)
+{
+	struct root_modules *m = calloc(1, sizeof(*m));
+	int err = m ? read_modules(m, trace) : -ENOMEM;
+
+	*out = NULL;
+	if (err)
+		root_modules_free(m);
+	else
+		*out = m;
+	return err;
+}
+
+void root_modules_free(struct root_modules *modules)
+{
+	if (!modules)
+		return;
+	trace_modules_free(modules->images);
+	free(modules->by_path);
+	free(modules);
+}
+
+/* The image of the file @path; NULL: there is none. */
+static const struct trace_module *image_of(const struct root_modules *m, const char *path)
+{
+	size_t low = 0, high = m->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(m->by_path[middle]->path, path) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < m->nr && !strcmp(m->by_path[low]->path, path) ? m->by_path[low] : NULL;
+}
+
+/* Copy the @i-th of the headers of @size bytes at @offset of @image to @to.  False: it is not
+ * there. */
+static bool copy_header(const struct trace_module *image, uint64_t offset, size_t i, size_t size,
+			void *to)
+{
+	if (offset > image->len || i >= (image->len - offset) / size)
+		return false;
+	memcpy(to, image->bytes + offset + i * size, size);
+	return true;
+}
+
+static bool read_header(const struct trace_module *image, Elf64_Ehdr *header)
+{
+	return copy_header(image, 0, 0, sizeof(*header), header) &&
+	       !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
+	       header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_phentsize == sizeof(Elf64_Phdr);
+}
+
+/* The writable segment of @image that @range is mapped from.  False: none. */
+static bool find_segment(const struct trace_module *image, const struct mlk_range *range,
+			 Elf64_Phdr *segment)
+{
+	Elf64_Ehdr header;
+
+	if (!read_header(image, &header))
+		return false;
+	for (size_t i = 0; i < header.e_phnum; i++) {
+		uint64_t page;
+
+		if (!copy_header(image, header.e_phoff, i, sizeof(*segment), segment))
+			return false;
+		page = segment->p_offset & ~(uint64_t)0xfff;
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_W &&
+		    range->offset >= page && range->offset - page < segment->p_filesz + 0xfff)
+			return true;
+	}
+	return false;
+}
+
+/* The string at @offset of the table @strings; NULL: it does not end there. */
+static const char *string_at(const struct trace_module *image, const Elf64_Shdr *strings,
+			     uint64_t offset)
+{
+	const char *at;
+
+	if (strings->sh_offset > image->len || strings->sh_size > image->len - strings->sh_offset ||
+	    offset >= strings->sh_size)
+		return NULL;
+	at = (const char *)image->bytes + strings->sh_offset + offset;
+	return memchr(at, '\0', strings->sh_size - offset) ? at : NULL;
+}
+
+/* Where symbols are taken from. */
+struct symbol_table {
+	const struct trace_module *image;
+	Elf64_Shdr symbols, strings;
+	uint64_t bias;
+	struct data_area area;
+};
+
+static int add_symbol(struct variables *v, const struct symbol_table *t, const Elf64_Sym *symbol,
+		      const char *file)
+{
+	struct variable new = {.path = t->image->path};
+	uint64_t start = symbol->st_value + t->bias;
+
+	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF ||
+	    !symbol->st_size || start < t->area.start || start >= t->area.end ||
+	    symbol->st_size > t->area.end - start || v->nr >= MOST_VARIABLES)
+		return 0;
+	new.name = string_at(t->image, &t->strings, symbol->st_name);
+	if (!new.name || !new.name[0])
+		return 0;
+	new.name_len = strcspn(new.name, "@");
+	new.start = start;
+	new.end = start + symbol->st_size;
+	new.file = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ? file : NULL;
+	return array_append(&v->all, &v->nr, &v->room, &new, sizeof(new));
+}
+
+static int add_table(struct variables *v, const struct symbol_table *t)
+{
+	const char *file = NULL;
+	Elf64_Sym symbol;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < t->symbols.sh_size / sizeof(symbol); i++) {
+		if (!copy_header(t->image, t->symbols.sh_offset, i, sizeof(symbol), &symbol))
+			break;
+		if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE)
+			file = string_at(t->image, &t->strings, symbol.st_name);
+		err = add_symbol(v, t, &symbol, file && file[0] ? file : NULL);
+	}
+	return err;
+}
+
+static int add_symbols(struct variables *v, struct symbol_table *t)
+{
+	Elf64_Ehdr header;
+	int err = 0;
+
+	if (!read_header(t->image, &header) || header.e_shentsize != sizeof(Elf64_Shdr))
+		return 0;
+	for (size_t i = 0; i < header.e_shnum && !err; i++) {
+		if (!copy_header(t->image, header.e_shoff, i, sizeof(t->symbols), &t->symbols))
+			break;
+		if ((t->symbols.sh_type == SHT_SYMTAB || t->symbols.sh_type == SHT_DYNSYM) &&
+		    t->symbols.sh_link < header.e_shnum &&
+		    copy_header(t->image, header.e_shoff, t->symbols.sh_link, sizeof(t->strings),
+				&t->strings))
+			err = add_table(v, t);
+	}
+	return err;
+}
+
+static bool knows_area(const struct variables *v, const struct data_area *area)
+{
+	const struct data_area *last = v->nr_areas ? &v->areas[v->nr_areas - 1] : NULL;
+
+	return last && area->start <= last->start;
+}
+
+/* Add what is mapped by @range, and by the ranges behind it that are of the same segment. */
+static int add_range(struct variables *v, const struct root_modules *modules,
+		     const struct mlk_range *range)
+{
+	const struct trace_module *image =
+		range->path[0] == '/' ? image_of(modules, range->path) : NULL;
+	struct symbol_table t = {.image = image};
+	Elf64_Phdr segment;
+	int err;
+
+	if (!image || !find_segment(image, range, &segment))
+		return 0;
+	t.bias = range->start - range->offset - (segment.p_vaddr - segment.p_offset);
+	t.area = (struct data_area){t.bias + segment.p_vaddr,
+				    t.bias + segment.p_vaddr + segment.p_memsz, image->path};
+	if (t.area.end < t.area.start || knows_area(v, &t.area))
+		return 0;
+	err = array_append(&v->areas, &v->nr_areas, &v->room_areas, &t.area, sizeof(t.area));
+	return err ? err : add_symbols(v, &t);
+}
+
+static size_t underscores(const struct variable *v)
+{
+	return strspn(v->name, "_");
+}
+
+/* By address; of aliases the larger and the plainer one first. */
+static int compare_variables(const void *a, const void *b)
+{
+	const struct variable *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->end != y->end)
+		return x->end > y->end ? -1 : 1;
+	if (underscores(x) != underscores(y))
+		return underscores(x) < underscores(y) ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+int variables_find(struct variables *v, const struct root_modules *modules,
+		   const struct mlk_pass *pass)
+{
+	size_t kept = 0;
+	int err = 0;
+
+	*v = (struct variables){0};
+	for (size_t i = 0; i < pass->nr_ranges && !err; i++)
+		err = add_range(v, modules, &pass->ranges[i]);
+	if (v->nr)
+		qsort(v->all, v->nr, sizeof(*v->all), compare_variables);
+	for (size_t i = 0; i < v->nr; i++)
+		if (!kept || v->all[kept - 1].start != v->all[i].start)
+			v->all[kept++] = v->all[i];
+	v->nr = kept;
+	return err;
+}
+
+size_t variables_before(const struct variables *v, uint64_t address)
+{
+	size_t low = 0, high = v->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (v->all[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct data_area *variables_area(const struct variables *v, uint64_t address)
+{
+	size_t low = 0, high = v->nr_areas;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (v->areas[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address < v->areas[low - 1].end ? &v->areas[low - 1] : NULL;
+}
+
+void variables_release(struct variables *v)
+{
+	free(v->all);
+	free(v->areas);
+	*v = (struct variables){0};
+}

@@ -1,0 +1,255 @@
+"""Blocks that nobody saw allocated: found in the allocator's memory, as the program itself counts
+them, and judged by the pointers to them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from mleaktest import AS_NOBODY, TESTS, Case, needs_bpf, read_line, wait_until
+from readertest import READER
+
+THREADS_KEEP = 3 * 267  # blocks
+LARGEST = 128 << 10  # bytes, in an arena: what is larger has a mapping of its own
+
+PYTHON = """
+import ctypes, json, time
+names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+call = ctypes.CDLL(None).mallinfo2
+call.restype = Info
+keep = [b"x" * size for size in range(100, 5000, 7)]
+for _ in range(10):
+    info = call()
+print("in-use 0 %d" % info.uordblks, flush=True)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+class HeapCase(Case):
+    def build(self, *options):
+        program = self.path("heap_target")
+        built = self.finish(self.spawn(["gcc", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-o", program,
+                                        os.path.join(TESTS, "live", "heap_target.c"), *options]))
+        self.assertEqual(built.status, 0, built.err)
+        return program
+
+    def begin(self, argv, **options):
+        """The process, when it has said "ready", and {what: (blocks, bytes)} as it said before."""
+        process = self.spawn(argv, stdin=subprocess.PIPE, **options)
+        told = {}
+        while (line := read_line(process)) != "ready":
+            what, blocks, size = line.split()
+            told[what] = int(blocks), int(size)
+        return process, told
+
+    def reach(self, process, *options, **popen):
+        trace = self.path("x.mlk")
+        result = self.mleak("reach", "-p", str(process.pid), "-o", trace, *options, **popen)
+        self.assertEqual(result.status, 0, result.err)
+        return trace, result
+
+    def older(self, trace):
+        """What a report says of the only process that was looked at: {verdict: (blocks, bytes)}"""
+        reach = json.loads(self.report(trace, "--format=json"))["reach"]
+        self.assertEqual(len(reach), 1)
+        return {verdict: (sums["blocks"], sums["bytes"])
+                for verdict, sums in reach[0]["older"].items()}
+
+    def lost(self, trace):
+        older = self.older(trace)
+        return tuple(older["lost"][i] + older["lost-with"][i] for i in (0, 1))
+
+    def blocks(self, trace):
+        """[(size, state)] of all blocks, and how many arenas there are, as the second reader says."""
+        text = subprocess.run([sys.executable, READER, trace], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(text.stderr, "")
+        self.assertEqual(text.stdout, self.report(trace, "--dump"))
+        return ([(int(size), int(state)) for size, state in
+                 re.findall(r"(?m)^    block \w+ (\d+) state (\d+) ", text.stdout)],
+                len(re.findall(r"(?m)^    arena ", text.stdout)))
+
+    def assert_in_use(self, trace, told):
+        """mallinfo2() counts chunks, of which the size is 8 bytes, those in threads' caches, and the
+        headers of all arenas but the main one."""
+        blocks, arenas = self.blocks(trace)
+        self.assertNotIn(1, {state for _, state in blocks})
+        chunks = sum(size + 8 for size, state in blocks if state in (0, 2, 6) and size < LARGEST)
+        self.assertEqual(chunks + (arenas - 1) * (0x30 + 2200 + 8), told["in-use"][1])
+
+
+class HeapTest(HeapCase):
+    def check(self, *argv):
+        process, told = self.begin(argv)
+        lost = tuple(sum(told[what][i] for what in ("single", "listed", "mapped")) for i in (0, 1))
+        trace, result = self.reach(process)
+        older = self.older(trace)
+        kept, held = told["kept"][0] + THREADS_KEEP, older["held"][0] + older["possible"][0]
+        if "churn" in argv:
+            # what changes meanwhile is not judged, and never lost
+            self.assertGreater(held, kept * 98 // 100)
+            for found, true in zip(self.lost(trace), lost):
+                self.assertLessEqual(found, true)
+                self.assertGreater(found, true * 98 // 100)
+            return None
+        self.assertEqual(self.lost(trace), lost)
+        self.assertGreaterEqual(held, kept)
+        self.assertEqual(older["stale"][0], 0)
+        # it is in the answer, and in the tree
+        self.assertRegex(result.out, r"(?m)^  of blocks of glibc(?: 2\.\d\d)? from before the recording, "
+                                     r"%s blocks are lost, " % format(lost[0], ","))
+        self.assertRegex(result.out, r"(?m)^ +\S+ \S+ +%s  \[before the recording\]$" %
+                         format(lost[0], ","))
+        self.assertRegex(result.out, r"(?m)^ +1,288 B +23  [|`]- \[41 to 56 bytes\]$")
+        self.assertRegex(result.out, r"(?m)^ +\S+ KiB +10,007  [|`]- \[73 to 88 bytes\]$")
+        self.assertNotIn("filtered out", result.out)
+        folded = self.report(trace, "--lost", "--format=folded")
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()), lost[1])
+        return trace, told
+
+    def test_what_is_lost_is_what_the_program_has_lost(self):
+        trace, told = self.check(self.build())
+        self.assert_in_use(trace, told)
+
+    def test_a_program_that_has_the_library_in_it(self):
+        process, told = self.begin([self.build("-static")])
+        trace, _ = self.reach(process)
+        self.assert_in_use(trace, told)
+        # its calls leave other words on the stack
+        older = self.older(trace)
+        self.assertEqual(self.lost(trace)[0] + older["stale"][0],
+                         sum(told[what][0] for what in ("single", "listed", "mapped")))
+
+    def test_threads_that_allocate_as_fast_as_they_can(self):
+        program = self.build()
+        for _ in range(3):
+            self.check(program, "churn")
+
+    def test_what_is_not_asked_for_is_not_in_the_tree(self):
+        process, _ = self.begin([self.build()])
+        trace, _ = self.reach(process, "--passes", "2")
+        self.assertNotIn("[before", self.report(trace))
+        held = self.report(trace, "--verdict=held")
+        self.assertRegex(held, r"\[before the recording\]")
+        self.assertEqual(self.mleak("report", "--lost", "--fail-on-leak", trace).status, 1)
+        info = self.mleak("info", trace).out
+        self.assertRegex(info, r"(?m)^heap +%d 1 used \S+ \S+ changed \S+ \S+ free \S+ \S+ own 4 2,592 "
+                               r"arenas 4 unwalked 0 glibc 2\.\d\d$" % process.pid)
+        flat = self.report(trace, "--lost", "--format=flat")
+        self.assertIn("allocated before the recording", flat)
+
+    def test_python_and_sqlite_have_lost_nothing(self):
+        process, told = self.begin([sys.executable, "-c", PYTHON])
+        trace, _ = self.reach(process)
+        self.assert_in_use(trace, told)
+        self.assertLess(self.lost(trace)[1] * 50, told["in-use"][1])
+        sqlite = self.spawn(["sqlite3", ":memory:"], stdin=subprocess.PIPE)
+        sqlite.stdin.write(b"create table t(a, b); create index i on t(b);"
+                           b"with recursive c(x) as (select 1 union all select x + 1 from c "
+                           b"where x < 50000) insert into t select x, hex(randomblob(20)) from c;"
+                           b"select count(*) from t;\n")
+        sqlite.stdin.flush()
+        self.assertEqual(read_line(sqlite), "50000")
+        trace, _ = self.reach(sqlite)
+        self.assertEqual(self.lost(trace), (0, 0))
+        self.assertGreater(self.older(trace)["possible"][0], 1000)
+
+    def test_objects_are_told_by_class(self):
+        program = self.path("classes")
+        built = self.finish(self.spawn(["g++", "-O1", "-o", program,
+                                        os.path.join(TESTS, "live", "heap_classes.cc")]))
+        self.assertEqual(built.status, 0, built.err)
+        process, _ = self.begin([program])
+        trace, _ = self.reach(process)
+        document = json.loads(self.report(trace, "--lost", "--format=json"))
+        names = [frame["function"] for frame in document["frames"]]
+        found = {tuple(names[i] for i in reversed(stack["frames"])): stack["outstanding"]["blocks"]
+                 for stack in document["stacks"]}
+        before = "[before the recording]"
+        self.assertEqual(found, {
+            (before, "vtable for shop::Order", "[233 to 248 bytes]"): 37,
+            (before, "vtable for shop::Basket<int>", "[41 to 56 bytes]"): 31,
+            (before, "[41 to 56 bytes]"): 23})
+
+    def test_an_unknown_allocator_is_told(self):
+        socket = self.path("socket")
+        process = self.spawn([self.redis_server(), "--port", "0", "--unixsocket", socket, "--save", ""])
+        wait_until(lambda: os.path.exists(socket), "the server has begun")
+        trace, result = self.reach(process)
+        self.assertIn("from before the recording are not judged: the allocator is not known",
+                      result.out)
+        self.assertNotIn("[before the recording]", result.out)
+
+
+class ReachCommandTest(HeapCase):
+    def test_an_ordinary_user(self):
+        if os.geteuid():
+            self.skipTest("needs root")
+        program, out = self.build(), self.path("out")
+        os.chmod(self.path("."), 0o755)
+        os.mkdir(out)
+        os.chmod(out, 0o777)
+        process, told = self.begin([program], **AS_NOBODY)
+        trace = os.path.join(out, "x.mlk")
+        result = self.mleak("reach", "-o", trace, str(process.pid), **AS_NOBODY)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertEqual(self.lost(trace)[0], sum(told[what][0] for what in
+                                                  ("single", "listed", "mapped")))
+        other = self.mleak("reach", "-o", os.path.join(out, "y.mlk"), str(os.getpid()), **AS_NOBODY)
+        self.assertEqual((other.status, other.out), (2, ""))
+        self.assert_one_message(other.err, str(os.getpid()))
+        self.assertEqual(os.listdir(out), ["x.mlk"])
+
+    def test_command_line(self):
+        for args, wanted in (([], "give the process that is to be looked at"),
+                             (["-p", "0"], "'0'"), (["--passes", "1", "1"], "'1'"),
+                             (["--nothing"], "--nothing")):
+            result = self.mleak("reach", *args)
+            self.assertEqual((result.status, result.out), (2, ""))
+            self.assert_one_message(result.err)
+            self.assertIn(wanted, result.err)
+        self.assertIn("--passes", self.mleak("reach", "--help").out)
+        quiet = self.spawn(["sleep", "100"])
+        result = self.mleak("reach", "-q", "-p", str(quiet.pid), "-o", self.path("x.mlk"))
+        self.assertEqual((result.status, result.err), (0, ""))
+
+    def test_a_process_that_ends(self):
+        gone = self.spawn(["sleep", "100"])
+        gone.send_signal(signal.SIGKILL)
+        time.sleep(0)
+        os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
+        result = self.mleak("reach", "-p", str(gone.pid), "-o", self.path("x.mlk"))
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, str(gone.pid))
+        self.assertFalse(os.path.exists(self.path("x.mlk")))
+
+
+@needs_bpf
+class RecordTest(HeapCase):
+    preloaded = False
+
+    def test_a_recording_has_blocks_from_before_and_its_own(self):
+        process, told = self.begin([self.build(), "churn"])
+        trace = self.path("x.mlk")
+        record = self.finish(self.start_mleak("record", "--reach", "-p", str(process.pid), "-d", "1",
+                                              "-o", trace))
+        self.assertEqual(record.status, 0, record.err)
+        lost = tuple(sum(told[what][i] for what in ("single", "listed", "mapped")) for i in (0, 1))
+        for found, true in zip(self.lost(trace), lost):
+            self.assertLessEqual(found, true)
+            self.assertGreater(found, true * 98 // 100)
+        reach = json.loads(self.report(trace, "--format=json"))["reach"][0]
+        self.assertEqual(reach["blocks"]["lost"]["blocks"], 0)
+        self.assertGreater(json.loads(self.report(trace, "--format=json"))["totals"]
+                           ["allocated"]["blocks"], 1000)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,190 @@
+"""Whose the resident memory is, beside what the program knows of itself and what smaps says of it."""
+
+import json
+import re
+import shutil
+import subprocess
+
+from backends import both_backends
+from mleaktest import needs_bpf, read_line
+from faulttest import FaultCase
+from reachtest import ReachCase
+from test_real_servers import Redis
+
+MALLINFO = """
+import ctypes, sys
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks "
+                "fordblks keepcost".split()]
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Info
+libc.malloc.restype = ctypes.c_void_p
+blocks = [libc.malloc(1500) for _ in range(10000)]
+for block in blocks:
+    ctypes.memset(block, 1, 1500)
+for block in blocks[::2]:
+    libc.free(ctypes.c_void_p(block))
+print(libc.mallinfo2().fordblks, flush=True)
+sys.stdin.read()
+"""
+PAGE = 4096
+MIB = 1 << 20
+
+
+def rollup(pid):
+    """Bytes in memory, as the kernel adds them up."""
+    with open("/proc/%d/smaps_rollup" % pid) as smaps:
+        return int(re.search(r"(?m)^Rss:\s+(\d+) kB", smaps.read())[1]) * 1024
+
+
+class ResidentCase(ReachCase, FaultCase):
+    def resident(self, *options):
+        answer = json.loads(self.report(self.path("x.mlk"), "--resident", "--format=json", *options))
+        self.assertEqual(answer["schema"], "mleak-resident")
+        self.assertEqual(len(answer["processes"]), 1)
+        return answer["processes"][0]
+
+    def functions(self, row):
+        return {frame["function"] for frame in row["frames"]}
+
+    def of_function(self, process, name, kind=None):
+        return sum(row["bytes"] for row in process["rows"]
+                   if "frames" in row and name in self.functions(row) and kind in (None, row["kind"]))
+
+    def assert_adds_up(self, process):
+        self.assertLessEqual(abs(sum(process["kinds"].values()) + process["changed"] - process["rss"]),
+                             max(process["changed"], 64 * PAGE))
+        self.assertEqual(process["named"], sum(process["kinds"].values()) - process["kinds"]["other"])
+
+
+@both_backends
+class ResidentTest(ResidentCase):
+    def test_each_kind_has_its_bytes(self):
+        rss = []
+        trace, said = self.reach(self.build("resident_target"), before_end=lambda pid: rss.append(rollup(pid)))
+        told = {name: int(number) for name, number in map(str.split, said)}
+        process = self.resident()
+        self.assert_adds_up(process)
+        self.assertAlmostEqual(process["rss"], rss[0], delta=0.02 * rss[0])
+        self.assertGreaterEqual(process["named"], 0.98 * process["rss"])
+        self.assertEqual(self.of_function(process, "map_half", "mapped"), told["half"])
+        self.assertAlmostEqual(self.of_function(process, "get_large", "blocks"), told["large"], delta=PAGE)
+        self.assertEqual(self.of_function(process, "get_kept", "blocks"), told["kept"])
+        self.assertGreaterEqual(process["kinds"]["shared"], told["shared"])
+        self.assertGreaterEqual(process["kinds"]["stacks"], told["stacks"])
+        self.assertLess(process["kinds"]["stacks"], told["stacks"] + MIB)
+        files = {row["path"]: row["bytes"] for row in process["rows"] if row["kind"] == "files"}
+        self.assertGreaterEqual(files[self.path("resident_target")], told["table"])
+
+    def test_a_heap_with_holes_names_what_keeps_it(self):
+        self.reach(self.build("resident_target"))
+        process = self.resident()
+        holes = process["nearly_empty"]
+        self.assertIn("get_kept", self.functions(holes["stacks"][0]))
+        # nearly each of them stands in a page of its own, or in two
+        self.assertGreater(holes["pages"], 900)
+        self.assertGreater(holes["stacks"][0]["bytes"], 0.9 * 1009 * (PAGE - 400))
+        self.assertEqual(len(self.resident("-n", "1")["nearly_empty"]["stacks"]), 1)
+        text = self.report(self.path("x.mlk"), "--resident", "-n", "1")
+        self.assertRegex(text, r"(?m)^  [\d,]+ bytes in [\d,]+ pages of which at most a quarter is in use cannot go back "
+                               r"to the system; their blocks are of:\n +[\d,]+ +get_kept < make_holes < main")
+
+    def test_what_it_cannot_answer(self):
+        for argv, said in ((["--resident", "--growth"], "prints text, or JSON"),
+                           (["--resident", "--fail-on-leak"], "does not look for leaks"),
+                           (["--resident", "--function", "f"], "only --at, --pid and --top")):
+            result = self.mleak("report", *argv, self.path("x.mlk"))
+            self.assertEqual(result.status, 2)
+            self.assertIn(said, result.err)
+        self.finish(self.start_mleak("record", "-o", self.path("x.mlk"), "--", self.sample("single")))
+        result = self.mleak("report", "--resident", self.path("x.mlk"))
+        self.assertEqual(result.status, 2)
+        self.assertRegex(result.err, r"^mleak: '.*x.mlk' does not say where the memory was: record it with --reach\n$")
+
+
+class ResidentBeforeTest(ResidentCase):
+    def test_of_a_process_that_nobody_recorded(self):
+        target = self.spawn([self.build("resident_target")], stdin=subprocess.PIPE)
+        told = {}
+        while (line := read_line(target)) != "ready":
+            name, number = line.split()
+            told[name] = int(number)
+        result = self.mleak("reach", "-o", self.path("x.mlk"), str(target.pid))
+        self.assertEqual(result.status, 0, result.err)
+        process = self.resident()
+        self.assert_adds_up(process)
+        self.assertAlmostEqual(process["rss"], rollup(target.pid), delta=0.02 * process["rss"])
+        self.assertTrue(process["all_blocks_known"])
+        kinds = process["kinds"]
+        # malloc rounds each up, and has a few of its own for the threads
+        self.assertGreaterEqual(kinds["before"], told["kept"] + told["large"])
+        self.assertLess(kinds["before"], told["kept"] + told["large"] + MIB)
+        dropped = told["kept"] * 99
+        self.assertGreaterEqual(kinds["free"], dropped)
+        self.assertLess(kinds["free"], 1.1 * dropped + MIB)
+        self.assertGreater(process["free_pages"], 0.8 * dropped)
+        self.assertTrue(process["nearly_empty"]["stacks"][0]["before"])
+        self.assertGreater(process["nearly_empty"]["pages"], 900)
+        text = self.report(self.path("x.mlk"), "--resident")
+        self.assertRegex(text, r"(?m)^ +[\d,]+ +[\d.]+ %  free, kept by the allocator; [\d,]+ bytes of it in whole pages")
+        self.assertIn("[before the recording]", text)
+
+    def test_glibc_says_how_much_is_free(self):
+        """python3 has arenas of its own; what glibc has free is asked of itself."""
+        target = self.spawn(["/usr/bin/python3", "-c", MALLINFO], stdin=subprocess.PIPE)
+        free = int(read_line(target))
+        result = self.mleak("reach", "-o", self.path("x.mlk"), str(target.pid))
+        self.assertEqual(result.status, 0, result.err)
+        free_rows = sum(row["bytes"] for row in self.resident()["rows"] if row["kind"] == "free")
+        # what was never touched is not in memory
+        self.assertLessEqual(free_rows, free + 16384)
+        self.assertGreater(free_rows, 0.8 * 5000 * 1500 * 0.9)
+
+
+@needs_bpf
+class ResidentProgramsTest(ResidentCase):
+    def attach_and_end(self, pid, step):
+        """Record @pid with its pointers, while it does a @step."""
+        mleak = self.attach(pid, "--reach")
+        step()
+        mleak.terminate()
+        self.assertEqual(self.finish(mleak).status, 0)
+
+    def test_redis(self):
+        redis = Redis(self)
+
+        def fill():
+            for i in range(2000):
+                redis.ask("set key:%d %s" % (i, "x" * 1009))
+
+        self.attach_and_end(redis.pid, fill)
+        rss = rollup(redis.pid)
+        process = self.resident()
+        self.assert_adds_up(process)
+        self.assertAlmostEqual(process["rss"], rss, delta=0.02 * rss + MIB)
+        self.assertGreaterEqual(process["named"], 0.98 * process["rss"])
+        self.assertGreater(process["kinds"]["blocks"], 2000 * 1009)
+        self.assertNotIn("nearly_empty", process)
+
+    def whole(self, *argv):
+        """A program that is recorded from its beginning, and stays until its memory was read."""
+        rss = []
+        self.reach(*argv, before_end=lambda pid: rss.append(rollup(pid)))
+        process = self.resident()
+        self.assert_adds_up(process)
+        self.assertAlmostEqual(process["rss"], rss[0], delta=0.02 * rss[0] + MIB)
+        self.assertGreaterEqual(process["named"], 0.98 * process["rss"])
+        return process
+
+    def test_python(self):
+        process = self.whole("/usr/bin/python3", "-c", "import signal, sys\nkept = [bytes(1009) for _ in range(20000)]\n"
+                             "signal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready', flush=True)\nsys.stdin.read()")
+        self.assertGreater(process["kinds"]["blocks"], 20000 * 1009)
+
+    def test_sqlite(self):
+        if not shutil.which("sqlite3"):
+            self.skipTest("sqlite3 is not installed")
+        process = self.whole("sqlite3", ":memory:", "create table t as with recursive n(i) as (select 1 union all "
+                             "select i+1 from n where i < 20000) select hex(zeroblob(100)) x from n",
+                             ".shell echo ready", ".read |cat")
+        self.assertGreater(process["kinds"]["blocks"], 20000 * 200)
