@@ -62,7 +62,8 @@ static int dry_run(const struct session *s, const struct record_opts *o)
 /* A command that we have started, if any, and its end. */
 struct command {
 	pid_t pid;
-	struct helper *helper; /* that was started for its recording; NULL: none */
+	struct helper *helper; /* of its recording; NULL: none, */
+	int helper_err;	       /* because of that */
 	bool released;	       /* it runs */
 	bool waited;	       /* it has ended, */
 	int status;	       /* so */
@@ -77,15 +78,13 @@ static void give_up_privileges(struct session *s, struct command *c, int folder)
 					       .perf = s->probes != NULL,
 					       .started = s->command != 0,
 					       .stops = s->reach.stop};
-	struct helper_opts opts = {.follow = s->follow,
-				   .programs = programs,
-				   .caps = privileges_needed(&later),
-				   .serve = helper_serve};
+	struct helper_opts opts = {
+		.follow = s->follow, .programs = programs, .caps = privileges_needed(&later)};
 	uint64_t kept = kernel_maps_take_bpf() && s->probes ? 1ull << CAP_BPF : 0;
 	/* Further traces go where the first one did, which others may own. */
 	uint64_t writes = folder >= 0 ? 1ull << CAP_DAC_OVERRIDE : 0;
 	pid_t *pids = calloc(s->nr + 1, sizeof(*pids));
-	int err = pids ? 0 : -ENOMEM;
+	int err = pids ? c->helper_err : -ENOMEM;
 
 	for (size_t i = 0; pids && i < s->nr; i++)
 		pids[i] = s->all[i]->target.pid;
@@ -95,8 +94,12 @@ static void give_up_privileges(struct session *s, struct command *c, int folder)
 		preload_memory(s->preload, &opts.memory_dev, &opts.memory_inode);
 	opts.nr_programs = s->probes ? probes_programs(s->probes, programs) : 0;
 	if (!err && opts.caps)
-		err = helper_start(&c->helper, &opts);
+		err = helper_begin(c->helper, &opts);
 	free(pids);
+	if (err || !opts.caps) {
+		helper_stop(c->helper);
+		c->helper = NULL;
+	}
 	if (err)
 		log_warn("cannot start a helper process that keeps the privileges (%s): the "
 			 "recorder keeps them itself",
@@ -176,22 +179,27 @@ static void begin_trace(void *ctx, int fd)
 	session_begin_trace(traces->s, traces->how, fd);
 }
 
+static struct session_opts recording_of(const struct session *s, const struct record_opts *o)
+{
+	return (struct session_opts){.allocators = o->allocators,
+				     .filters = o->filters,
+				     .link = o->link,
+				     .stack_limit = o->stack_limit,
+				     .ring_size = ring_size(o, s->preload),
+				     .stack_mode = o->stack_mode,
+				     .embed = o->embed,
+				     .zstd_level = o->zstd_level,
+				     .follow = o->follow,
+				     .guard = o->guard,
+				     .force = o->force,
+				     .falls_back = o->argv && o->backend == BACKEND_AUTO};
+}
+
 /* Record the processes of @s, which are open, and of which @c is held if we started it.  Returns 0,
  * or EXIT_RECORD_FAILED after one sentence was logged, or REFUSED. */
 static int record(struct session *s, const struct record_opts *o, struct command *c)
 {
-	struct session_opts opts = {.allocators = o->allocators,
-				    .filters = o->filters,
-				    .link = o->link,
-				    .stack_limit = o->stack_limit,
-				    .ring_size = ring_size(o, s->preload),
-				    .stack_mode = o->stack_mode,
-				    .embed = o->embed,
-				    .zstd_level = o->zstd_level,
-				    .follow = o->follow,
-				    .guard = o->guard,
-				    .force = o->force,
-				    .falls_back = o->argv && o->backend == BACKEND_AUTO};
+	struct session_opts opts = recording_of(s, o);
 	struct output out = {.number = o->several.on};
 	struct session_traces traces = {s, &opts};
 	struct switcher sw = {.opts = &o->several,
@@ -254,6 +262,7 @@ static int record_processes(const struct record_opts *o)
 	struct command none = {0};
 	int err = 0, status = EXIT_RECORD_FAILED;
 
+	none.helper_err = helper_start(&none.helper, helper_serve);
 	signals_block();
 	for (size_t i = 0; !err && i < o->nr_pids; i++)
 		err = session_add_pid(&s, o->pids[i]);
@@ -333,10 +342,13 @@ static int run_command(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command c = {0};
-	int ended, status = launch(&s, o, &c.pid, &ended);
+	int ended, status;
 	bool held;
 
+	c.helper_err = helper_start(&c.helper, helper_serve);
+	status = launch(&s, o, &c.pid, &ended);
 	if (status) {
+		helper_stop(c.helper);
 		session_release(&s);
 		return status == LAUNCH_ENDED ? end_as(ended) : status;
 	}
@@ -352,6 +364,7 @@ static int run_command(const struct record_opts *o)
 	set_free(&s, &c); /* kills one that does not run yet */
 	session_release(&s);
 	if (!c.released) {
+		helper_stop(c.helper);
 		if (!held)
 			launch_abort(c.pid);
 		if (status == REFUSED)

@@ -135,20 +135,23 @@ static int open_mapped(struct server *s)
 static int link_probes(struct server *s, int file)
 {
 	const struct helper_probes *p = &s->request.probes;
-	const struct helper_link l = {.of = {s->target.pid, s->target.task},
-				      .program = p->program,
-				      .file = file,
-				      .is_return = p->is_return,
-				      .multi = p->multi,
-				      .session = p->session,
-				      .keeps = p->keeps,
-				      .nr = p->nr,
-				      .offsets = p->offsets,
-				      .cookies = p->cookies};
+	struct helper_link l = {.of = {s->target.pid, s->target.task},
+				.program = p->program,
+				.file = file,
+				.is_return = p->is_return,
+				.multi = p->multi,
+				.session = p->session,
+				.keeps = p->keeps,
+				.nr = p->nr,
+				.offsets = p->offsets,
+				.cookies = p->cookies};
 	bool known = p->keeps && !p->multi;
 
 	for (size_t i = 0; i < s->opts->nr_programs; i++)
-		known |= s->opts->programs[i] == p->program;
+		if (s->opts->programs[i] == p->program) {
+			known = true;
+			l.program = s->opts->program_fds[i];
+		}
 	if (!known || file < 0 || !p->nr || p->nr > HELPER_MAX_PROBES)
 		return -EINVAL;
 	return links_make(&l);

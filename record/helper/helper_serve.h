@@ -4,8 +4,7 @@
 
 #include "record/privilege/helper.h"
 
-/* helper_opts.serve: answer requests from @socket until its other end is closed; in a process of
- * its own. */
+/* For helper_start(). */
 void helper_serve(int socket, const struct helper_opts *opts);
 
 #endif

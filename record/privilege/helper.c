@@ -82,51 +82,71 @@ int helper_receive(int socket, void *data, size_t len, int *fd)
 	return -EPROTO;
 }
 
-static bool is_program(const struct helper_opts *opts, int fd)
+/* Of all that was inherited keep only the socket: a link lives as long as anyone has it open. */
+static void close_others(int socket)
 {
-	for (size_t i = 0; i < opts->nr_programs; i++)
-		if (opts->programs[i] == fd)
-			return true;
-	return false;
-}
-
-/* Of all that was inherited keep only what is needed: a link lives as long as anyone has it open.
- */
-static void close_others(const struct helper_opts *opts, int socket)
-{
-	unsigned int from = STDERR_FILENO + 1, last = (unsigned int)socket;
 	int null = open("/dev/null", O_RDWR);
 
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
-	for (size_t i = 0; i < opts->nr_programs; i++)
-		if (opts->programs[i] > (int)last)
-			last = (unsigned int)opts->programs[i];
-	for (; from <= last; from++)
-		if ((int)from != socket && !is_program(opts, (int)from))
-			close((int)from);
-	syscall(SYS_close_range, from, ~0u, 0);
+	for (int fd = STDERR_FILENO + 1; fd < socket; fd++)
+		close(fd);
+	syscall(SYS_close_range, (unsigned int)socket + 1, ~0u, 0);
 }
 
-static void become(int socket, const struct helper_opts *opts)
+/* Receive @nr numbers, into an array that lives as long as the process; each with a descriptor, if
+ * @fds is given.  Returns NULL when that fails. */
+static int *receive_numbers(int socket, size_t nr, int **fds)
 {
-	sigset_t all;
+	int *numbers = calloc(nr + 1, sizeof(*numbers)), none, err = numbers ? 0 : -ENOMEM;
 
-	/* It ends when the recorder's end is closed, and by SIGKILL. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
+	if (fds)
+		*fds = calloc(nr + 1, sizeof(**fds));
+	if (fds && !*fds)
+		err = -ENOMEM;
+	for (size_t i = 0; i < nr && !err; i++)
+		err = helper_receive(socket, &numbers[i], sizeof(numbers[i]),
+				     fds ? &(*fds)[i] : &none);
+	return err ? NULL : numbers;
+}
+
+static int send_numbers(int socket, const int *numbers, size_t nr, bool are_fds)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++)
+		err = helper_send(socket, &numbers[i], sizeof(numbers[i]),
+				  are_fds ? numbers[i] : -1);
+	return err;
+}
+
+/* Wait until the recorder knows what there is to do, and do it until that has ended. */
+static void become(int socket, helper_serve_fn *serve)
+{
+	struct helper_setup setup;
+	struct helper_opts opts;
+	int none, *fds;
+
 	prctl(PR_SET_NAME, "mleak-helper", 0, 0, 0);
-	close_others(opts, socket);
-	privileges_keep_in_thread(opts->caps);
+	close_others(socket);
 	/* Processes with the recorder's user id, like the recorder itself, must not get at it. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	opts->serve(socket, opts);
+	if (helper_receive(socket, &setup, sizeof(setup), &none))
+		_exit(0);
+	opts = setup.opts;
+	privileges_keep_in_thread(opts.caps);
+	opts.pids = receive_numbers(socket, opts.nr, NULL);
+	opts.programs = receive_numbers(socket, opts.nr_programs, &fds);
+	opts.program_fds = fds;
+	if (opts.pids && opts.programs)
+		serve(socket, &opts);
 	_exit(0);
 }
 
-int helper_start(struct helper **out, const struct helper_opts *opts)
+int helper_start(struct helper **out, helper_serve_fn *serve)
 {
 	struct helper *h = calloc(1, sizeof(*h));
+	sigset_t all, before;
 	int ends[2];
 
 	*out = NULL;
@@ -136,11 +156,15 @@ int helper_start(struct helper **out, const struct helper_opts *opts)
 		free(h);
 		return -errno;
 	}
+	/* It ends when the recorder's end is closed, and by SIGKILL. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
 	h->pid = fork();
 	if (!h->pid) {
 		close(ends[0]);
-		become(ends[1], opts);
+		become(ends[1], serve);
 	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(ends[1]);
 	h->socket = ends[0];
 	if (h->pid < 0) {
@@ -152,6 +176,16 @@ int helper_start(struct helper **out, const struct helper_opts *opts)
 	}
 	*out = h;
 	return 0;
+}
+
+int helper_begin(struct helper *h, const struct helper_opts *opts)
+{
+	const struct helper_setup setup = {*opts};
+	int err = helper_send(h->socket, &setup, sizeof(setup), -1);
+
+	if (!err)
+		err = send_numbers(h->socket, opts->pids, opts->nr, false);
+	return err ? err : send_numbers(h->socket, opts->programs, opts->nr_programs, true);
 }
 
 /* Ask, with @fd if that is not negative; *@got is the descriptor that came back, or -1. */

@@ -42,15 +42,17 @@ struct helper_task {
 struct helper_opts {
 	const pid_t *pids; /* the processes that it may touch, */
 	size_t nr;
-	bool follow;	     /* their children, */
-	dev_t memory_dev;    /* with @follow processes that have mapped this file, */
-	ino_t memory_inode;  /* if it is not 0, */
-	const int *programs; /* the loaded BPF programs that it may put into them, */
+	bool follow;		/* their children, */
+	dev_t memory_dev;	/* with @follow processes that have mapped this file, */
+	ino_t memory_inode;	/* if it is not 0, */
+	const int *programs;	/* the loaded BPF programs that it may put into them, */
+	const int *program_fds; /* each of them there, where its number is another */
 	size_t nr_programs;
 	uint64_t caps; /* and the capabilities that it keeps, bits 1 << CAP_... */
-	/* What runs in it: answers requests from @socket until its other end is closed. */
-	void (*serve)(int socket, const struct helper_opts *opts);
 };
+
+/* What runs in the helper: answers requests from @socket until its other end is closed. */
+typedef void helper_serve_fn(int socket, const struct helper_opts *opts);
 
 /* Probes of one process on one file. */
 struct helper_link {
@@ -64,9 +66,14 @@ struct helper_link {
 	const uint64_t *offsets, *cookies;
 };
 
-/* Start it, by fork(2): *@out is stopped with helper_stop(); it is NULL on failure.  Returns 0 or
- * -errno. */
-int helper_start(struct helper **out, const struct helper_opts *opts);
+/* Start it, by fork(2), while this process has one thread only: what another one has locked just
+ * then would stay so.  *@out waits for helper_begin(), and is stopped with helper_stop(); it is
+ * NULL on failure.  Returns 0 or -errno. */
+int helper_start(struct helper **out, helper_serve_fn *serve);
+
+/* From here on it serves requests, and has no more privileges than it needs for those.  Returns 0
+ * or -errno. */
+int helper_begin(struct helper *h, const struct helper_opts *opts);
 
 /* What follows returns what the call itself would: -errno, or what it says here.  -EPERM: the
  * helper refuses, or is gone. */

@@ -7,6 +7,12 @@
 
 #include "record/privilege/helper.h"
 
+/* Sent first, to one that knows nothing yet.  The arrays follow: each number in a message of its
+ * own, that of a program with the program. */
+struct helper_setup {
+	struct helper_opts opts;
+};
+
 /* What is requested: each is the call of helper.h with that name. */
 enum helper_op {
 	HELPER_OPEN,

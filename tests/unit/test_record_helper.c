@@ -59,14 +59,12 @@ static void end_child(pid_t pid)
 
 static struct helper *start_helper(pid_t ward, bool follow)
 {
-	const struct helper_opts opts = {.pids = &ward,
-					 .nr = 1,
-					 .follow = follow,
-					 .caps = UINT64_MAX,
-					 .serve = helper_serve};
+	const struct helper_opts opts = {
+		.pids = &ward, .nr = 1, .follow = follow, .caps = UINT64_MAX};
 	struct helper *h;
 
-	assert_int_equal(helper_start(&h, &opts), 0);
+	assert_int_equal(helper_start(&h, helper_serve), 0);
+	assert_int_equal(helper_begin(h, &opts), 0);
 	return h;
 }
 
@@ -245,12 +243,12 @@ static void who_has_mapped_the_memory_is_a_ward_only_when_followed(void **state)
 						 .follow = i & 1,
 						 .memory_dev = st.st_dev,
 						 .memory_inode = st.st_ino + (i & 2),
-						 .caps = UINT64_MAX,
-						 .serve = helper_serve};
+						 .caps = UINT64_MAX};
 		struct helper *h;
 		int maps;
 
-		assert_int_equal(helper_start(&h, &opts), 0);
+		assert_int_equal(helper_start(&h, helper_serve), 0);
+		assert_int_equal(helper_begin(h, &opts), 0);
 		maps = helper_open(h, &of, HELPER_MAPS);
 		assert_int_equal(maps >= 0, i == 1);
 		if (maps >= 0)
