@@ -9,12 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MLK_MAX_REGS   34	   /* registers an event may carry; x86-64 has 17 */
-#define MLK_MAX_STACK  (64u << 10) /* stack bytes an event may carry */
-#define MLK_MAX_ID     32	   /* bytes of a module's id */
-#define MLK_MAX_STRING 4096	   /* bytes of a path or name, without the NUL */
-#define MLK_MAX_IMAGE  (1u << 30)  /* bytes of a module's image */
-#define MLK_SP_REG     7 /* DWARF number of the stack pointer (x86-64 psABI figure 3.36) */
+#define MLK_MAX_REGS	   34		  /* registers an event may carry; x86-64 has 17 */
+#define MLK_MAX_STACK	   (64u << 10)	  /* stack bytes an event may carry */
+#define MLK_MAX_ID	   32		  /* bytes of a module's id */
+#define MLK_MAX_STRING	   4096		  /* bytes of a path or name, without the NUL */
+#define MLK_MAX_IMAGE	   (1u << 30)	  /* bytes of a module's image */
+#define MLK_BACKEND_MEMORY "memory alone" /* mlk_meta.backend where no calls were recorded */
+#define MLK_SP_REG	   7 /* DWARF number of the stack pointer (x86-64 psABI figure 3.36) */
 
 /* Errors that are no errno. */
 enum mlk_error {
@@ -47,7 +48,7 @@ struct mlk_meta {
 	const char *kernel;   /* uname -r */
 	const char *machine;  /* uname -m; decides what the registers are */
 	const char *recorder; /* "mleak 0.1.0" */
-	const char *backend;  /* "bpf uprobe_multi", ... */
+	const char *backend;  /* "bpf uprobe_multi", ..., MLK_BACKEND_MEMORY */
 	uint64_t tgid;
 	uint64_t start_ns;    /* CLOCK_MONOTONIC when recording began */
 	uint64_t realtime_ns; /* CLOCK_REALTIME at the same moment */

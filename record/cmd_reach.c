@@ -161,13 +161,23 @@ static bool look(struct session *s, const struct look_opts *o, struct output *ou
 	return true;
 }
 
-/* The report of the trace at @path.  It tells by itself what it cannot tell. */
-static int report_on(char *path)
+/* The report @of the trace at @path.  It tells by itself what it cannot tell. */
+static int report_on(const char *of, char *path)
 {
-	char *argv[] = {(char *)"report", (char *)"--lost", (char *)"--", path, NULL};
+	char *argv[] = {(char *)"report", (char *)of, (char *)"--", path, NULL};
 
 	optind = 0; /* begin anew */
 	return cmd_report(4, argv);
+}
+
+/* What is lost, and where all of the memory is. */
+static int report(char *path)
+{
+	int status = report_on("--lost", path), where;
+
+	putchar('\n');
+	where = report_on("--resident", path);
+	return status ? status : where;
 }
 
 static int look_at_processes(const struct look_opts *o)
@@ -186,7 +196,7 @@ static int look_at_processes(const struct look_opts *o)
 		output_close(&out);
 	}
 	session_release(&s);
-	return there ? report_on(out.path) : EXIT_FAILED;
+	return there ? report(out.path) : EXIT_FAILED;
 }
 
 int cmd_reach(int argc, char **argv)

@@ -155,7 +155,7 @@ static void stop_nothing(struct session *s)
 	(void)s;
 }
 
-const struct backend backend_look = {.name = "memory alone",
+const struct backend backend_look = {.name = MLK_BACKEND_MEMORY,
 				     .start = session_start_look,
 				     .go = stop_nothing,
 				     .fd = no_fd,

@@ -7,18 +7,21 @@
 #include <stdlib.h>
 
 #include "report/base/hash_index.h"
+#include "report/context/likely.h"
 #include "report/reach/verdicts.h"
 
 #define NAME	  "[before the recording]"
 #define FINE	  1024 /* bytes: below, blocks of each size are a group of their own */
 #define ROUNDING  16   /* of glibc's sizes */
 #define MOST_NAME 96
+#define LIKELY	  "[likely: right for %.1f %% of the bytes of known blocks]"
 
 /* Blocks of one process that are shown as one. */
 struct group {
 	uint32_t tgid;
-	uint64_t size; /* of the largest block that is in it */
-	uint32_t name; /* of what their first words point to: number of one of the firsts */
+	uint64_t size;	/* of the largest block that is in it */
+	uint32_t name;	/* of what their first words point to: number of one of the firsts */
+	uint32_t stack; /* that has likely allocated them; LIKELY_NONE: not known */
 	struct live_amount amount;
 };
 
@@ -34,6 +37,8 @@ struct grouping {
 	uint32_t wanted; /* verdicts */
 	uint32_t pid;
 	struct replay *leaks;
+	struct likely *likely;
+	char how_likely[MOST_NAME];
 	struct groups {
 		INTERN_OF(struct group);
 	} groups;
@@ -46,7 +51,8 @@ static bool same_group(const void *things, uint32_t number, const void *key)
 {
 	const struct group *a = &((const struct groups *)things)->all[number], *b = key;
 
-	return a->tgid == b->tgid && a->size == b->size && a->name == b->name;
+	return a->tgid == b->tgid && a->size == b->size && a->name == b->name &&
+	       a->stack == b->stack;
 }
 
 static bool same_first(const void *things, uint32_t number, const void *key)
@@ -95,7 +101,7 @@ static int find_first(struct grouping *g, const struct older_block *block, uint3
 static int add_block(void *arg, const struct older_block *block)
 {
 	struct grouping *g = arg;
-	struct group key = {block->tgid, size_of_group(block->size), 0, {0, 0}};
+	struct group key = {.tgid = block->tgid, .size = size_of_group(block->size)};
 	struct hash_query query = {.things = &g->groups, .key = &key, .equal = same_group};
 	uint32_t number;
 	int err;
@@ -105,7 +111,8 @@ static int add_block(void *arg, const struct older_block *block)
 	err = find_first(g, block, &key.name);
 	if (err)
 		return err;
-	query.hash = hash_word(hash_word(block->tgid, key.size), key.name);
+	key.stack = likely_stack(g->likely, block);
+	query.hash = hash_word(hash_word(hash_word(block->tgid, key.size), key.name), key.stack);
 	if (intern(&g->groups.table, &query, &key, sizeof(key), &number) < 0)
 		return -ENOMEM;
 	live_amount_add(&g->groups.all[number].amount, (struct live_amount){1, block->size});
@@ -127,17 +134,23 @@ static void print_sizes(char *text, const struct group *group)
 static int add_stack(const struct grouping *g, const struct group *group)
 {
 	struct replay *leaks = g->leaks;
-	struct dwunw_frame frames[3];
+	struct dwunw_frame *frames = malloc((STACK_MAX_FRAMES + 4) * sizeof(*frames));
 	char sizes[MOST_NAME];
 	size_t nr = 1;
 	uint32_t id, process, number;
 	int err;
 
+	if (!frames)
+		return -ENOMEM;
 	print_sizes(sizes, group);
 	err = trace_modules_remark(leaks->images, sizes, &frames[0]);
 	if (!err && group->name)
 		err = trace_modules_remark(leaks->images, g->firsts.all[group->name - 1].name,
 					   &frames[nr++]);
+	if (!err && group->stack != LIKELY_NONE) {
+		nr += stacks_frames(leaks->stacks, group->stack, &frames[nr]);
+		err = trace_modules_remark(leaks->images, g->how_likely, &frames[nr++]);
+	}
 	if (!err)
 		err = trace_modules_remark(leaks->images, NAME, &frames[nr++]);
 	if (!err)
@@ -146,11 +159,28 @@ static int add_stack(const struct grouping *g, const struct group *group)
 		err = live_process_number(leaks->live, group->tgid, &process);
 	if (!err)
 		err = stacks_add(leaks->stacks, id, process, &number);
+	free(frames);
 	if (err)
 		return err;
 	leaks->stacks->all[number].bytes += group->amount.bytes;
 	leaks->stacks->all[number].blocks += group->amount.blocks;
 	live_amount_add(&leaks->older, group->amount);
+	return 0;
+}
+
+/* Learn from the blocks that are known, which stacks are likely. */
+static int learn(struct grouping *g, const struct verdicts *verdicts)
+{
+	struct replay *leaks = g->leaks;
+	int err = likely_new(&g->likely, leaks, verdicts);
+
+	if (err)
+		return err;
+	likely_test(g->likely, &leaks->guessed, &leaks->guessed_right);
+	snprintf(g->how_likely, sizeof(g->how_likely), LIKELY,
+		 leaks->guessed.bytes
+			 ? 100.0 * (double)leaks->guessed_right.bytes / (double)leaks->guessed.bytes
+			 : 0.0);
 	return 0;
 }
 
@@ -161,11 +191,14 @@ int older_stacks_add(struct replay *leaks, const struct verdict_choice *choice)
 
 	if (!choice->wanted || !choice->verdicts)
 		return 0;
-	err = verdicts_each_older(choice->verdicts, add_block, &g);
+	err = learn(&g, choice->verdicts);
+	if (!err)
+		err = verdicts_each_older(choice->verdicts, add_block, &g);
 	for (size_t i = 0; i < g.groups.nr && !err; i++)
 		err = add_stack(&g, &g.groups.all[i]);
 	for (size_t i = 0; i < g.firsts.nr; i++)
 		free(g.firsts.all[i].name);
+	likely_free(g.likely);
 	intern_release(&g.groups.table);
 	intern_release(&g.firsts.table);
 	return err;

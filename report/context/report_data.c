@@ -14,7 +14,9 @@ void print_no_blocks(FILE *out, const struct report_data *export)
 	char number[TEXT_NUMBER_MAX];
 
 	if (!counted) {
-		fputs("no outstanding blocks\n", out);
+		fputs(export->leaks->choice.only ? "no blocks with these verdicts\n"
+						 : "no outstanding blocks\n",
+		      out);
 		return;
 	}
 	fprintf(out,

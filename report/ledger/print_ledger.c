@@ -100,6 +100,14 @@ static uint64_t named_of(const struct ledger *ledger)
 	return named;
 }
 
+/* Beside what each page was found in: what the kernel had counted just before may be less. */
+static uint64_t seen_of(const struct ledger *ledger)
+{
+	uint64_t seen = named_of(ledger) + ledger->sums[LEDGER_OTHER];
+
+	return seen > ledger->rss ? seen : ledger->rss;
+}
+
 static double share(uint64_t part, uint64_t all)
 {
 	return all ? 100.0 * (double)part / (double)all : 0;
@@ -220,7 +228,7 @@ static int print_one(FILE *out, const struct ledgers *l, const struct ledger *le
 		size_text(size, ledger->rss));
 	if (ledger->swap)
 		fprintf(out, ", and %s in swap", size_text(size, ledger->swap));
-	fprintf(out, "; %.1f %% is named\n", share(named_of(ledger), ledger->rss));
+	fprintf(out, "; %.1f %% is named\n", share(named_of(ledger), seen_of(ledger)));
 	for (enum ledger_kind kind = 0; kind < LEDGER_NR && !err; kind++) {
 		if (!ledger->sums[kind])
 			continue;

@@ -62,4 +62,10 @@ void json_reach(struct json *json, const struct report_data *export)
 	for (size_t i = 0; i < verdicts_nr(v); i++)
 		put_process(json, export, verdicts_process(v, i));
 	json_close(json, ']');
+	if (!export->leaks->guessed.blocks)
+		return;
+	json_open(json, "likely", '{');
+	json_amount(json, "guessed", export->leaks->guessed);
+	json_amount(json, "right", export->leaks->guessed_right);
+	json_close(json, '}');
 }

@@ -112,8 +112,7 @@ int judge_prepare(struct judge *j)
 	return err;
 }
 
-/* The number of the block; j->nr: it is none of them. */
-static size_t find_block(const struct judge *j, uint64_t address, uint64_t time_ns)
+size_t judge_place(const struct judge *j, uint64_t address, uint64_t time_ns)
 {
 	size_t low = 0, high = j->nr;
 
@@ -132,7 +131,7 @@ static size_t find_block(const struct judge *j, uint64_t address, uint64_t time_
 
 void judge_weigh_block(struct judge *j, const struct live_block *block)
 {
-	size_t i = find_block(j, block->addr, block->time_ns);
+	size_t i = judge_place(j, block->addr, block->time_ns);
 
 	if (i < j->nr)
 		j->amounts[i] = sampling_amount(block);
@@ -220,6 +219,7 @@ static int end_pass(struct judge *j)
 		memset(j->pointed, 0, j->nr * sizeof(*j->pointed));
 		reach_pass_lost_with(j->current, j->classes, j->pointed);
 		note_pass(&j->process, of, before - nr_lost(j));
+		err = judge_note_referrers(j);
 	}
 	if (!j->modules)
 		forget_current(j);
@@ -336,7 +336,7 @@ int judge_finish(struct judge *j)
 
 enum block_verdict judge_find(const struct judge *j, uint64_t address, uint64_t time_ns)
 {
-	size_t i = find_block(j, address, time_ns);
+	size_t i = judge_place(j, address, time_ns);
 
 	return i < j->nr ? (enum block_verdict)j->verdicts[i] : VERDICT_NONE;
 }
@@ -371,6 +371,7 @@ void judge_release(struct judge *j)
 	free(j->blocks);
 	free(j->verdicts);
 	free(j->amounts);
+	free(j->referrers);
 	older_release(&j->older);
 	for (size_t i = 0; i < j->nr_files; i++)
 		free((char *)(uintptr_t)j->files[i].path);

@@ -32,6 +32,7 @@ struct judge {
 	size_t nr, room;
 
 	struct older older;	 /* those of blocks that have the time JUDGE_OLDER */
+	uint64_t *referrers;	 /* of each block, as struct older_block has it; NULL: none */
 	struct mlk_range *files; /* data of files; ascending, with paths of their own */
 	size_t nr_files;
 
@@ -70,9 +71,19 @@ int judge_add_older(struct judge *j);
  * through.  Returns 0 or -ENOMEM. */
 int judge_finish_older(struct judge *j);
 
-/* As verdicts_each_older(), of this process. */
+/* After a pass: what points to each block in it, where that is asked later.  Returns 0 or -ENOMEM.
+ */
+int judge_note_referrers(struct judge *j);
+
+/* As verdicts_each_older() and verdicts_each_known(), of this process. */
 int judge_each_older(const struct judge *j,
 		     int (*visit)(void *arg, const struct older_block *block), void *arg);
+int judge_each_known(const struct judge *j,
+		     int (*visit)(void *arg, const struct older_block *block), void *arg);
+
+/* The place in j->blocks of the block that was allocated at @address and @time_ns; j->nr: it is
+ * none of them. */
+size_t judge_place(const struct judge *j, uint64_t address, uint64_t time_ns);
 
 /* The verdict of the block that was allocated at @address and @time_ns. */
 enum block_verdict judge_find(const struct judge *j, uint64_t address, uint64_t time_ns);

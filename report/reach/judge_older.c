@@ -80,23 +80,82 @@ static const struct mlk_range *file_of(const struct judge *j, uint64_t address)
 	return low && address < j->files[low - 1].end ? &j->files[low - 1] : NULL;
 }
 
+/* The size that glibc makes of @size bytes. */
+static uint64_t rounded(uint64_t size)
+{
+	return size < 24 ? 24 : ((size + 7) | 15) - 7;
+}
+
+int judge_note_referrers(struct judge *j)
+{
+	const struct reach_graph *graph = reach_pass_graph(j->current);
+
+	if (!j->older.nr || !j->older.nr_known)
+		return 0;
+	free(j->referrers);
+	j->referrers = calloc(j->nr + 1, sizeof(*j->referrers));
+	if (!j->referrers)
+		return -ENOMEM;
+	for (size_t i = 0; i < graph->nr_roots; i++)
+		if (!(graph->roots[i].to & REACH_INTERIOR))
+			j->referrers[graph->roots[i].to] = OLDER_OF_ROOT;
+	for (size_t i = 0; i < graph->nr; i++) {
+		uint64_t size = rounded(j->blocks[i].end - j->blocks[i].start);
+
+		for (uint32_t k = graph->first[i]; k < graph->first[i + 1]; k++) {
+			uint32_t to = graph->to[k];
+
+			if (to & REACH_INTERIOR || to == i)
+				continue;
+			if (j->referrers[to] <= OLDER_OF_ROOT || size < j->referrers[to])
+				j->referrers[to] = size;
+		}
+	}
+	return 0;
+}
+
+/* Describe the block, which was walked over, by its place among those that are judged. */
+static struct older_block describe(const struct judge *j, const struct older_known *known)
+{
+	const struct mlk_range *file = file_of(j, known->first);
+	size_t at = judge_place(j, known->address, known->time_ns);
+
+	return (struct older_block){
+		.tgid = j->process.tgid,
+		.time_ns = known->time_ns,
+		.address = known->address,
+		.size = known->size,
+		.first_path = file ? file->path : NULL,
+		.first_offset = file ? known->first - file->start + file->offset : 0,
+		.referrer = j->referrers && at < j->nr ? j->referrers[at] : OLDER_OF_NONE,
+		.verdict = at < j->nr ? (enum block_verdict)j->verdicts[at] : VERDICT_NONE};
+}
+
 int judge_each_older(const struct judge *j,
 		     int (*visit)(void *arg, const struct older_block *block), void *arg)
 {
 	int err = 0;
 
-	for (size_t at = 0; at < j->older.nr && !err; at++) {
-		const struct mlk_heap_block *b = &j->older.blocks[at];
-		const struct mlk_range *file = file_of(j, b->first);
-		const struct older_block block = {
-			.tgid = j->process.tgid,
-			.address = b->address,
-			.size = b->size,
-			.first_path = file ? file->path : NULL,
-			.first_offset = file ? b->first - file->start + file->offset : 0,
-			.verdict = judge_find(j, b->address, JUDGE_OLDER)};
+	for (size_t i = 0; i < j->older.nr && !err; i++) {
+		const struct mlk_heap_block *b = &j->older.blocks[i];
+		const struct older_known known = {b->address, JUDGE_OLDER, b->size, b->first};
+		const struct older_block block = describe(j, &known);
 
 		err = visit(arg, &block);
+	}
+	return err;
+}
+
+int judge_each_known(const struct judge *j,
+		     int (*visit)(void *arg, const struct older_block *block), void *arg)
+{
+	int err = 0;
+
+	for (size_t i = 0; j->older.nr && i < j->older.nr_known && !err; i++) {
+		const struct older_block block = describe(j, &j->older.known[i]);
+
+		if (block.verdict != VERDICT_NONE)
+			err = visit(arg, &block);
 	}
 	return err;
 }

@@ -73,6 +73,16 @@ static bool is_free(const struct mlk_heap_block *b)
 	return b->state >= MLK_HEAP_CACHED && b->state <= MLK_HEAP_TOP;
 }
 
+/* @block is in use, and recorded as @of. */
+static int add_known(struct older *older, const struct mlk_heap_block *block,
+		     const struct reach_block *of)
+{
+	const struct older_known known = {block->address, of->time_ns, block->size, block->first};
+
+	return array_append(&older->known, &older->nr_known, &older->room_known, &known,
+			    sizeof(known));
+}
+
 int older_keep(struct older *older, const struct reach_block *recorded, size_t nr,
 	       struct freed *freed)
 {
@@ -90,6 +100,8 @@ int older_keep(struct older *older, const struct reach_block *recorded, size_t n
 			(next < nr && recorded[next].start < b.address + b.size);
 		if (b.state == MLK_HEAP_USED && !taken)
 			older->blocks[kept++] = b;
+		else if (b.state == MLK_HEAP_USED && next < nr && recorded[next].start == b.address)
+			err = add_known(older, &b, &recorded[next]);
 		else if (is_free(&b) && !taken)
 			err = freed_add(freed, b.address, b.address + b.size);
 	}
@@ -100,6 +112,7 @@ int older_keep(struct older *older, const struct reach_block *recorded, size_t n
 void older_release(struct older *older)
 {
 	free(older->blocks);
+	free(older->known);
 	free(older->arenas);
 	*older = (struct older){0};
 }

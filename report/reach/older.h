@@ -9,10 +9,18 @@
 #include "report/reach/freed.h"
 #include "report/reach/reach_pass.h"
 
+/* What the walk found of a block that was recorded. */
+struct older_known {
+	uint64_t address, time_ns; /* of its allocation */
+	uint64_t size, first;	   /* as of a mlk_heap_block */
+};
+
 /* A walk.  All zero: there is none. */
 struct older {
 	struct mlk_heap_block *blocks; /* ascending */
 	size_t nr, room;
+	struct older_known *known; /* ascending */
+	size_t nr_known, room_known;
 	struct reach_area *arenas; /* where the allocator has its lists; ascending */
 	size_t nr_arenas;
 	char allocator[64]; /* its name; "": it is not known */
@@ -25,7 +33,7 @@ struct older {
 int older_read(struct older *older, struct mlk_reader *trace, uint32_t tgid, uint32_t snapshot);
 
 /* Keep of the blocks in use those that none of the @nr of @recorded, sorted by their beginnings,
- * reaches into; the others are free.  Free ones go to @freed.  Returns 0 or -ENOMEM. */
+ * reaches into; the others are free, or known.  Free ones go to @freed.  Returns 0 or -ENOMEM. */
 int older_keep(struct older *older, const struct reach_block *recorded, size_t nr,
 	       struct freed *freed);
 

@@ -308,6 +308,16 @@ int verdicts_each_older(const struct verdicts *v,
 	return err;
 }
 
+int verdicts_each_known(const struct verdicts *v,
+			int (*visit)(void *arg, const struct older_block *block), void *arg)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < v->nr && !err; i++)
+		err = judge_each_known(&v->all[i], visit, arg);
+	return err;
+}
+
 const char *block_verdict_text(enum block_verdict verdict)
 {
 	static const char *const text[VERDICT_NR] = {

@@ -95,20 +95,31 @@ struct verdict_holders {
 /* All of it is valid until verdicts_free(). */
 struct verdict_holders verdicts_holders(const struct verdicts *v, size_t i);
 
-/* A block whose allocation is not in the trace. */
+/* What points to the beginning of a block, in place of the least size of a block that does. */
+#define OLDER_OF_NONE 0
+#define OLDER_OF_ROOT 1
+
+/* A block that a walk through the allocator's memory found. */
 struct older_block {
 	uint32_t tgid;
+	uint64_t time_ns;	/* of its allocation; 0: that is not in the trace */
 	uint64_t address, size; /* bytes that the program may use */
 	/* Its first word, if that points into data of a file: the path, borrowed from the verdicts,
 	 * and bytes into the file; else NULL. */
 	const char *first_path;
 	uint64_t first_offset;
+	uint64_t referrer; /* as glibc would round it up */
 	enum block_verdict verdict;
 };
 
-/* Call @visit with @arg for each of them, by process and address; @block is valid for the call.
- * Returns 0, or what @visit returned other than that, which ends it. */
+/* Call @visit with @arg for each whose allocation is not in the trace, by process and address;
+ * @block is valid for the call.  Returns 0, or what @visit returned other than that, which ends it.
+ */
 int verdicts_each_older(const struct verdicts *v,
+			int (*visit)(void *arg, const struct older_block *block), void *arg);
+
+/* The same for those whose allocation is, and which were judged; none if there are no others. */
+int verdicts_each_known(const struct verdicts *v,
 			int (*visit)(void *arg, const struct older_block *block), void *arg);
 
 /* What became of @block. */

@@ -32,6 +32,8 @@ struct replay {
 	struct suspect_blocks suspect;
 	/* Blocks of stacks here that no event allocated, beyond the totals: the caller's. */
 	struct live_amount older;
+	/* Blocks whose stack is known, and was guessed for a test: the caller's, too. */
+	struct live_amount guessed, guessed_right;
 	struct live_amount suspects; /* outstanding blocks that may have been freed */
 	struct live_totals totals;   /* of the chosen process, or of all; of a sample, estimates */
 	struct thread_names *processes; /* see processes.h */

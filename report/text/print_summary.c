@@ -326,6 +326,9 @@ int print_summary(FILE *out, const char *path, const struct mlk_meta *meta,
 	t.bytes_width = wider(t.bytes_width, size_text(size, totals->allocated.bytes));
 
 	print_origin(out, path, meta, leaks);
+	/* where no calls were recorded, the verdicts that follow are all there is */
+	if (strcmp(meta->backend, MLK_BACKEND_MEMORY) == 0)
+		return 0;
 	print_totals(&t, totals, leaks->suspects, meta->whole_life);
 	print_unused(&t, "reserved", totals->reserved, "(PROT_NONE: needs no memory)");
 	print_unused(&t, "given back", totals->given_back, "(by madvise: needs no memory)");
