@@ -6,25 +6,15 @@
 #include <string.h>
 
 #include "report/base/array.h"
+#include "report/ledger/extents.h"
 #include "report/ledger/pins.h"
 #include "report/live/sampling.h"
-
-/* Blocks or mappings, ascending and not overlapping. */
-struct extent {
-	uint64_t start, end, time_ns;
-	uint32_t stack;
-};
-
-struct extents {
-	struct extent *all;
-	size_t nr, room;
-	size_t next; /* of a walk through ascending addresses */
-};
 
 /* What is known while a ledger is made. */
 struct maker {
 	struct ledger *ledger;
 	const struct residence *of;
+	const struct module_paths *modules;
 	struct extents blocks, mapped;
 	struct extents pieces; /* of the walk; stack is their enum mlk_heap_state */
 	uint64_t *by_stack[2]; /* bytes in memory, of blocks and of mappings */
@@ -49,70 +39,6 @@ static void take_block(void *arg, const struct live_block *block)
 	m->failed |= array_append(&to->all, &to->nr, &to->room, &e, sizeof(e)) != 0;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct extent *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start > y->start ? 1 : -1;
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
-
-/* They overlap where frees were lost: the younger one is there. */
-static void set_apart(struct extents *e)
-{
-	size_t kept = 0;
-
-	if (e->nr)
-		qsort(e->all, e->nr, sizeof(*e->all), by_start);
-	for (size_t i = 0; i < e->nr; i++) {
-		struct extent *last = kept ? &e->all[kept - 1] : NULL;
-
-		if (last && e->all[i].start < last->end) {
-			if (e->all[i].time_ns < last->time_ns)
-				continue;
-			last->end = e->all[i].start;
-			kept -= last->end <= last->start;
-		}
-		e->all[kept++] = e->all[i];
-	}
-	e->nr = kept;
-}
-
-/* The part of the walk's extents that is in [@at, @end): NULL, and *@until is where the next one
- * begins, or one that holds @at, and *@until is its end. */
-static const struct extent *part_at(struct extents *e, uint64_t at, uint64_t end, uint64_t *until)
-{
-	while (e->next < e->nr && e->all[e->next].end <= at)
-		e->next++;
-	*until = end;
-	if (e->next == e->nr || e->all[e->next].start >= end)
-		return NULL;
-	if (e->all[e->next].start > at) {
-		*until = e->all[e->next].start;
-		return NULL;
-	}
-	if (e->all[e->next].end < end)
-		*until = e->all[e->next].end;
-	return &e->all[e->next];
-}
-
-/* Does the mapping hold a block? */
-static bool has_blocks(const struct extents *blocks, const struct residence_mapping *mapping)
-{
-	size_t low = 0, high = blocks->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (blocks->all[middle].end <= mapping->start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < blocks->nr && blocks->all[low].start < mapping->end;
-}
-
 /* What the allocator had in use and is recorded is a block already; so is what a recorded one has
  * beyond its size. */
 static int take_pieces(struct maker *m)
@@ -122,11 +48,10 @@ static int take_pieces(struct maker *m)
 	for (size_t i = 0; i < m->of->nr_pieces && !err; i++) {
 		const struct mlk_heap_block *b = &m->of->pieces[i];
 		const struct extent e = {b->address, b->address + b->size, 0, b->state};
-		const struct residence_mapping range = {.start = e.start, .end = e.end};
 		bool used = b->state <= MLK_HEAP_CHANGED;
 
 		if (e.end <= e.start || b->state >= MLK_HEAP_OWN ||
-		    (used && has_blocks(&m->blocks, &range)))
+		    (used && extents_any(&m->blocks, e.start, e.end)))
 			continue;
 		if (used)
 			live_amount_add(&m->ledger->older, (struct live_amount){1, b->size});
@@ -152,8 +77,9 @@ static enum ledger_kind kind_of(struct maker *m, const struct residence_mapping 
 	/* in any case, as the walk goes on */
 	bool stack = has_stack(m, mapping);
 
-	if (!strcmp(mapping->path, "[heap]") || has_blocks(&m->blocks, mapping) ||
-	    has_blocks(&m->pieces, mapping))
+	if (!strcmp(mapping->path, "[heap]") ||
+	    extents_any(&m->blocks, mapping->start, mapping->end) ||
+	    extents_any(&m->pieces, mapping->start, mapping->end))
 		return LEDGER_ALLOCATOR;
 	if (stack || !strncmp(mapping->path, "[stack", 6))
 		return LEDGER_STACK;
@@ -162,13 +88,46 @@ static enum ledger_kind kind_of(struct maker *m, const struct residence_mapping 
 	return LEDGER_OTHER;
 }
 
-/* Pages that are free from @start to @end. */
+static uint64_t page_up(uint64_t address)
+{
+	return (address + MLK_SMAPS_PAGE - 1) & ~(uint64_t)(MLK_SMAPS_PAGE - 1);
+}
+
+/* Bytes of whole pages from @start to @end. */
 static uint64_t whole_pages(uint64_t start, uint64_t end)
 {
-	uint64_t first = (start + MLK_SMAPS_PAGE - 1) & ~(uint64_t)(MLK_SMAPS_PAGE - 1);
 	uint64_t last = end & ~(uint64_t)(MLK_SMAPS_PAGE - 1);
 
-	return last > first ? last - first : 0;
+	return last > page_up(start) ? last - page_up(start) : 0;
+}
+
+/* What is in no block, from @start to @end. */
+static void sweep_mapped(struct maker *m, uint64_t start, uint64_t end, enum ledger_kind kind)
+{
+	uint64_t until;
+
+	for (; start < end; start = until) {
+		const struct extent *mapped = extents_part(&m->mapped, start, end, &until);
+
+		/* whoever made the mapping of a stack */
+		if (mapped && kind != LEDGER_STACK) {
+			m->ledger->sums[LEDGER_MAPPED] += until - start;
+			m->by_stack[1][mapped->stack] += until - start;
+		} else {
+			m->ledger->sums[kind] += until - start;
+		}
+	}
+}
+
+/* What the walk found nothing in.  Between blocks the allocator has less than a page of its own; so
+ * whole pages are of another mapping, which the kernel has put together with that of blocks. */
+static void sweep_gap(struct maker *m, uint64_t start, uint64_t end)
+{
+	uint64_t pages = m->ledger->whole ? whole_pages(start, end) : 0;
+
+	m->ledger->sums[LEDGER_ALLOCATOR] += end - start - pages;
+	if (pages)
+		sweep_mapped(m, page_up(start), page_up(start) + pages, LEDGER_OTHER);
 }
 
 /* Memory of the allocator from @start to @end, which is in no recorded block. */
@@ -179,10 +138,10 @@ static int sweep_pieces(struct maker *m, uint64_t start, uint64_t end)
 	int err = 0;
 
 	for (; start < end && !err; start = until) {
-		const struct extent *piece = part_at(&m->pieces, start, end, &until);
+		const struct extent *piece = extents_part(&m->pieces, start, end, &until);
 
 		if (!piece) {
-			ledger->sums[LEDGER_ALLOCATOR] += until - start;
+			sweep_gap(m, start, until);
 		} else if (piece->stack <= MLK_HEAP_CHANGED) {
 			ledger->sums[LEDGER_OLDER] += until - start;
 			err = pins_add(&m->pins, start, until, LEDGER_NO_STACK);
@@ -198,33 +157,20 @@ static int sweep_pieces(struct maker *m, uint64_t start, uint64_t end)
 /* Pages [@start, @end), of which what is in no block is of @kind.  Returns 0 or -ENOMEM. */
 static int sweep(struct maker *m, uint64_t start, uint64_t end, enum ledger_kind kind)
 {
-	struct ledger *ledger = m->ledger;
-	uint64_t until, within;
+	uint64_t until;
 	int err = 0;
 
 	for (; start < end && !err; start = until) {
-		const struct extent *block = part_at(&m->blocks, start, end, &until);
-		const struct extent *mapped;
+		const struct extent *block = extents_part(&m->blocks, start, end, &until);
 
 		if (block) {
-			ledger->sums[LEDGER_BLOCK] += until - start;
+			m->ledger->sums[LEDGER_BLOCK] += until - start;
 			m->by_stack[0][block->stack] += until - start;
 			err = pins_add(&m->pins, start, until, block->stack);
-			continue;
-		}
-		if (kind == LEDGER_ALLOCATOR) {
+		} else if (kind == LEDGER_ALLOCATOR) {
 			err = sweep_pieces(m, start, until);
-			continue;
-		}
-		for (uint64_t at = start; at < until; at = within) {
-			mapped = part_at(&m->mapped, at, until, &within);
-			/* whoever made the mapping of a stack */
-			if (mapped && kind != LEDGER_STACK) {
-				ledger->sums[LEDGER_MAPPED] += within - at;
-				m->by_stack[1][mapped->stack] += within - at;
-			} else {
-				ledger->sums[kind] += within - at;
-			}
+		} else {
+			sweep_mapped(m, start, until, kind);
 		}
 	}
 	return err;
@@ -252,19 +198,25 @@ static int add_file(struct ledger *ledger, enum ledger_kind kind, const char *pa
 	return add_row(ledger, kind, 0, path, bytes);
 }
 
-/* Anonymous memory behind a file's data is the rest of it: .bss. */
-static const char *file_of(const struct residence *of, size_t i)
+/* The file that the mapping is of, up to *@until.  Anonymous memory behind a file's data is the
+ * rest of it: .bss; what follows that may be in the same mapping, but is none of it. */
+static const char *file_of(const struct maker *m, size_t i, uint64_t *until)
 {
-	const struct residence_mapping *mapping = &of->mappings[i];
+	const struct residence_mapping *mapping = &m->of->mappings[i];
 	const struct residence_mapping *before = i ? mapping - 1 : NULL;
+	const struct trace_module *image;
 
+	*until = mapping->end;
 	if (mapping->path[0] == '/')
 		return mapping->path;
-	if (!mapping->path[0] && before && before->path[0] == '/' &&
-	    before->end == mapping->start && before->perms & MLK_PERM_W &&
-	    mapping->perms == before->perms)
-		return before->path;
-	return NULL;
+	if (mapping->path[0] || !before || before->path[0] != '/' ||
+	    before->end != mapping->start || !(before->perms & MLK_PERM_W) ||
+	    mapping->perms != before->perms)
+		return NULL;
+	image = module_paths_find(m->modules, before->path);
+	if (image && module_zeroed(image) < mapping->end - mapping->start)
+		*until = mapping->start + module_zeroed(image);
+	return before->path;
 }
 
 static bool is_shared(const struct residence_mapping *mapping)
@@ -277,15 +229,17 @@ static bool is_shared(const struct residence_mapping *mapping)
 static int take_mapping(struct maker *m, size_t i)
 {
 	const struct residence_mapping *mapping = &m->of->mappings[i];
-	const char *file = file_of(m->of, i);
 	struct ledger *ledger = m->ledger;
-	uint64_t rss = mapping->value[MLK_SMAPS_RSS], seen = 0;
+	uint64_t rss = mapping->value[MLK_SMAPS_RSS], seen = 0, until, of_file = 0;
+	const char *file = file_of(m, i, &until);
 	enum ledger_kind kind;
 	int err = 0;
 
 	if (is_shared(mapping))
 		return add_file(ledger, LEDGER_SHARED, mapping->path, rss);
-	if (file && !has_blocks(&m->blocks, mapping) && !has_blocks(&m->pieces, mapping))
+	if (file && until == mapping->end &&
+	    !extents_any(&m->blocks, mapping->start, mapping->end) &&
+	    !extents_any(&m->pieces, mapping->start, mapping->end))
 		return add_file(ledger, LEDGER_FILE, file, rss);
 	if (mapping->path[0] == '[' && mapping->path[1] == 'v') {
 		ledger->sums[LEDGER_KERNEL] += rss;
@@ -293,11 +247,20 @@ static int take_mapping(struct maker *m, size_t i)
 	}
 	kind = kind_of(m, mapping);
 	for (size_t k = 0; k < mapping->nr_runs && !err; k++) {
-		const struct mlk_page_run *run = &m->of->runs[mapping->first_run + k];
+		struct mlk_page_run run = m->of->runs[mapping->first_run + k];
 
-		seen += run->end - run->start;
-		err = sweep(m, run->start, run->end, kind);
+		seen += run.end - run.start;
+		if (file && until < mapping->end && run.start < until) {
+			uint64_t end = run.end < until ? run.end : until;
+
+			of_file += end - run.start;
+			run.start = end;
+		}
+		if (run.start < run.end)
+			err = sweep(m, run.start, run.end, kind);
 	}
+	if (of_file && !err)
+		err = add_file(ledger, LEDGER_FILE, file, of_file);
 	if (!mapping->nr_runs)
 		ledger->sums[kind] += rss;
 	else if (rss > seen)
@@ -341,9 +304,9 @@ static int make_rows(struct maker *m)
 }
 
 int ledger_make(struct ledger *ledger, const struct residence *of, const struct live *live,
-		size_t nr_stacks)
+		size_t nr_stacks, const struct module_paths *modules)
 {
-	struct maker m = {.ledger = ledger, .of = of, .nr_stacks = nr_stacks};
+	struct maker m = {.ledger = ledger, .of = of, .modules = modules, .nr_stacks = nr_stacks};
 	int err;
 
 	*ledger = (struct ledger){.tgid = of->tgid, .time_ns = of->time_ns};
@@ -353,8 +316,8 @@ int ledger_make(struct ledger *ledger, const struct residence *of, const struct 
 	if (!err)
 		live_each(live, take_block, &m);
 	err = m.failed ? -ENOMEM : err;
-	set_apart(&m.blocks);
-	set_apart(&m.mapped);
+	extents_set_apart(&m.blocks);
+	extents_set_apart(&m.mapped);
 	if (!err)
 		err = take_pieces(&m);
 	for (size_t i = 0; i < of->nr && !err; i++) {

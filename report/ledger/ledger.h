@@ -8,6 +8,7 @@
 
 #include "report/ledger/residence.h"
 #include "report/live/live.h"
+#include "report/trace/module_image.h"
 
 /* What a byte belongs to.  The order is that in which they are printed. */
 enum ledger_kind {
@@ -63,10 +64,11 @@ struct ledger {
 	uint64_t pinned_pages, pinned_bytes; /* of which so much is not in use */
 };
 
-/* Make that of @of, whose blocks are in @live; stacks have numbers below @nr_stacks.  @ledger is to
- * be released in any case.  Returns 0 or -ENOMEM. */
+/* Make that of @of, whose blocks are in @live; stacks have numbers below @nr_stacks.  @modules tell
+ * how much memory follows their files' data.  @ledger is to be released in any case.  Returns 0 or
+ * -ENOMEM. */
 int ledger_make(struct ledger *ledger, const struct residence *of, const struct live *live,
-		size_t nr_stacks);
+		size_t nr_stacks, const struct module_paths *modules);
 
 /* Static text for people and programs: "live blocks", ...; "blocks". */
 const char *ledger_kind_text(enum ledger_kind kind);

@@ -55,6 +55,7 @@ int ledgers_new(struct ledgers **out, const struct ledgers_source *source,
 {
 	struct ledgers *l = calloc(1, sizeof(*l));
 	const struct residences *of = source->residences;
+	struct module_paths modules;
 	int err;
 
 	*out = NULL;
@@ -62,15 +63,18 @@ int ledgers_new(struct ledgers **out, const struct ledgers_source *source,
 		return -ENOMEM;
 	l->source = *source;
 	l->all = calloc(of->nr + 1, sizeof(*l->all));
-	err = l->all ? stack_names_new(&l->names, names, opts) : -ENOMEM;
+	err = module_paths_init(&modules, source->leaks->images);
+	if (!err)
+		err = l->all ? stack_names_new(&l->names, names, opts) : -ENOMEM;
 	for (size_t i = 0; i < of->nr && !err; i++) {
 		if (source->pid && source->pid != of->all[i].tgid)
 			continue;
 		err = ledger_make(&l->all[l->nr++], &of->all[i], source->leaks->live,
-				  source->leaks->stacks->nr);
+				  source->leaks->stacks->nr, &modules);
 		if (!err)
 			err = want_names(l, &l->all[l->nr - 1]);
 	}
+	module_paths_release(&modules);
 	if (!err)
 		err = stack_names_resolve(l->names);
 	if (err)

@@ -1,7 +1,6 @@
 /* variables.c - see variables.h: nothing of an image is believed before it was checked */
 #include "report/reach/variables.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +9,6 @@
 #include "report/base/array.h"
 
 #define MOST_VARIABLES ((size_t)4 << 20) /* of a process; others have no names */
-
-static int compare_paths(const void *a, const void *b)
-{
-	const struct trace_module *const *x = a, *const *y = b;
-
-	return strcmp((*x)->path, (*y)->path);
-}
 
 static int read_modules(struct root_modules *m, struct mlk_reader *trace)
 {
@@ -28,14 +20,7 @@ static int read_modules(struct root_modules *m, struct mlk_reader *trace)
 		err = trace_modules_add_piece(m->images, &record.module);
 	if (err || more)
 		return err ? err : more;
-	m->by_path = calloc(m->images->nr + 1, sizeof(*m->by_path));
-	if (!m->by_path)
-		return -ENOMEM;
-	for (size_t i = 0; i < m->images->nr; i++)
-		if (m->images->all[i].whole && !m->images->all[i].broken)
-			m->by_path[m->nr++] = &m->images->all[i];
-	qsort(m->by_path, m->nr, sizeof(*m->by_path), compare_paths);
-	return 0;
+	return module_paths_init(&m->paths, m->images);
 }
 
 int root_modules_new(struct root_modules **out, struct mlk_reader *trace)
@@ -56,58 +41,17 @@ void root_modules_free(struct root_modules *modules)
 	if (!modules)
 		return;
 	trace_modules_free(modules->images);
-	free(modules->by_path);
+	module_paths_release(&modules->paths);
 	free(modules);
-}
-
-/* The image of the file @path; NULL: there is none. */
-static const struct trace_module *image_of(const struct root_modules *m, const char *path)
-{
-	size_t low = 0, high = m->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(m->by_path[middle]->path, path) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < m->nr && !strcmp(m->by_path[low]->path, path) ? m->by_path[low] : NULL;
-}
-
-/* Copy the @i-th of the headers of @size bytes at @offset of @image to @to.  False: it is not
- * there. */
-static bool copy_header(const struct trace_module *image, uint64_t offset, size_t i, size_t size,
-			void *to)
-{
-	if (offset > image->len || i >= (image->len - offset) / size)
-		return false;
-	memcpy(to, image->bytes + offset + i * size, size);
-	return true;
-}
-
-static bool read_header(const struct trace_module *image, Elf64_Ehdr *header)
-{
-	return copy_header(image, 0, 0, sizeof(*header), header) &&
-	       !memcmp(header->e_ident, ELFMAG, SELFMAG) &&
-	       header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_phentsize == sizeof(Elf64_Phdr);
 }
 
 /* The writable segment of @image that @range is mapped from.  False: none. */
 static bool find_segment(const struct trace_module *image, const struct mlk_range *range,
 			 Elf64_Phdr *segment)
 {
-	Elf64_Ehdr header;
+	for (size_t i = 0; module_segment(image, i, segment); i++) {
+		uint64_t page = segment->p_offset & ~(uint64_t)0xfff;
 
-	if (!read_header(image, &header))
-		return false;
-	for (size_t i = 0; i < header.e_phnum; i++) {
-		uint64_t page;
-
-		if (!copy_header(image, header.e_phoff, i, sizeof(*segment), segment))
-			return false;
-		page = segment->p_offset & ~(uint64_t)0xfff;
 		if (segment->p_type == PT_LOAD && segment->p_flags & PF_W &&
 		    range->offset >= page && range->offset - page < segment->p_filesz + 0xfff)
 			return true;
@@ -163,7 +107,7 @@ static int add_table(struct variables *v, const struct symbol_table *t)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < t->symbols.sh_size / sizeof(symbol); i++) {
-		if (!copy_header(t->image, t->symbols.sh_offset, i, sizeof(symbol), &symbol))
+		if (!module_copy(t->image, t->symbols.sh_offset, i, sizeof(symbol), &symbol))
 			break;
 		if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE)
 			file = string_at(t->image, &t->strings, symbol.st_name);
@@ -177,14 +121,14 @@ static int add_symbols(struct variables *v, struct symbol_table *t)
 	Elf64_Ehdr header;
 	int err = 0;
 
-	if (!read_header(t->image, &header) || header.e_shentsize != sizeof(Elf64_Shdr))
+	if (!module_header(t->image, &header) || header.e_shentsize != sizeof(Elf64_Shdr))
 		return 0;
 	for (size_t i = 0; i < header.e_shnum && !err; i++) {
-		if (!copy_header(t->image, header.e_shoff, i, sizeof(t->symbols), &t->symbols))
+		if (!module_copy(t->image, header.e_shoff, i, sizeof(t->symbols), &t->symbols))
 			break;
 		if ((t->symbols.sh_type == SHT_SYMTAB || t->symbols.sh_type == SHT_DYNSYM) &&
 		    t->symbols.sh_link < header.e_shnum &&
-		    copy_header(t->image, header.e_shoff, t->symbols.sh_link, sizeof(t->strings),
+		    module_copy(t->image, header.e_shoff, t->symbols.sh_link, sizeof(t->strings),
 				&t->strings))
 			err = add_table(v, t);
 	}
@@ -203,7 +147,7 @@ static int add_range(struct variables *v, const struct root_modules *modules,
 		     const struct mlk_range *range)
 {
 	const struct trace_module *image =
-		range->path[0] == '/' ? image_of(modules, range->path) : NULL;
+		range->path[0] == '/' ? module_paths_find(&modules->paths, range->path) : NULL;
 	struct symbol_table t = {.image = image};
 	Elf64_Phdr segment;
 	int err;

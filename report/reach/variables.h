@@ -3,13 +3,12 @@
 #define REPORT_VARIABLES_H
 
 #include "format/reach.h"
-#include "report/trace/trace_modules.h"
+#include "report/trace/module_image.h"
 
 /* The modules of a trace, by path. */
 struct root_modules {
 	struct trace_modules *images;
-	const struct trace_module **by_path;
-	size_t nr;
+	struct module_paths paths;
 };
 
 struct mlk_reader;

@@ -1,13 +1,13 @@
 /* address_place.c - see address_place.h */
 #include "report/trace/address_place.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/base/text.h"
+#include "report/trace/module_image.h"
 
 /* What is looked for. */
 struct search {
@@ -34,26 +34,6 @@ static const struct trace_module *image_of(const struct trace_modules *images,
 	return &images->all[number];
 }
 
-/* Copy program header @i of @image to *@to.  False: there is none. */
-static bool segment_of(const struct trace_module *image, size_t i, Elf64_Phdr *to)
-{
-	Elf64_Ehdr header;
-	size_t at;
-
-	if (image->len < sizeof(header))
-		return false;
-	memcpy(&header, image->bytes, sizeof(header));
-	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(*to) ||
-	    i >= header.e_phnum || header.e_phoff > image->len)
-		return false;
-	at = i * sizeof(*to);
-	if (at + sizeof(*to) > image->len - header.e_phoff)
-		return false;
-	memcpy(to, image->bytes + header.e_phoff + at, sizeof(*to));
-	return true;
-}
-
 /* By how much the addresses of @mapping differ from those of @image, modulo 2^64.  False: no
  * segment is what is mapped there. */
 static bool bias_of(const struct trace_module *image, const struct mlk_mapping *mapping,
@@ -61,7 +41,7 @@ static bool bias_of(const struct trace_module *image, const struct mlk_mapping *
 {
 	Elf64_Phdr segment;
 
-	for (size_t i = 0; segment_of(image, i, &segment); i++) {
+	for (size_t i = 0; module_segment(image, i, &segment); i++) {
 		uint64_t page = segment.p_offset & ~(uint64_t)0xfff;
 
 		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X) ||
@@ -78,7 +58,7 @@ static enum place_kind part_of(const struct trace_module *image, uint64_t bias, 
 {
 	Elf64_Phdr segment;
 
-	for (size_t i = 0; segment_of(image, i, &segment); i++)
+	for (size_t i = 0; module_segment(image, i, &segment); i++)
 		if (segment.p_type == PT_LOAD && addr - bias - segment.p_vaddr < segment.p_memsz)
 			return segment.p_flags & PF_X	? PLACE_CODE
 			       : segment.p_flags & PF_W ? PLACE_DATA
