@@ -57,6 +57,8 @@ static int print_report(struct report_run *job)
 	status = report_run_view(job, &view, places);
 	if (status == EXIT_OK && !job->view->nr)
 		status = warn_of_filters(job, &unmatched);
+	if (status == EXIT_OK && opts->format == FORMAT_HTML && !is_table(opts))
+		status = report_run_resident_text(job);
 	if (status != EXIT_OK)
 		return status;
 	export = report_run_export(job);

@@ -1,4 +1,7 @@
 /* report_resident.c - the steps of --resident: see report_run.h */
+#include <errno.h>
+#include <stdio.h>
+
 #include "mleak.h"
 #include "report/ledger/print_ledger.h"
 #include "report/ledger/residence.h"
@@ -26,7 +29,8 @@ int report_run_residences(struct report_run *job, struct block_filter *choice)
 	return EXIT_OK;
 }
 
-int report_run_resident(struct report_run *job)
+/* The ledgers, with names.  Returns 0 or -ENOMEM. */
+static int make_ledgers(struct ledgers **out, const struct report_run *job)
 {
 	const struct report_opts *opts = job->opts;
 	const struct ledgers_source source = {.path = job->path,
@@ -36,26 +40,61 @@ int report_run_resident(struct report_run *job)
 					      .pid = opts->choice.pid,
 					      .top = opts->view.top};
 	struct symbols_source names = {.dw = job->leaks->dw, .images = job->leaks->images};
-	struct ledgers *ledgers;
-	int err, status = EXIT_OK;
+	int err;
 
 	if (job->debuginfod)
 		dwunw_debug_fetch_set(names.dw, debuginfod_fetch, job->debuginfod);
-	err = ledgers_new(&ledgers, &source, &names, &opts->view);
+	err = ledgers_new(out, &source, &names, &opts->view);
 	dwunw_debug_fetch_set(names.dw, NULL, NULL);
+	return err;
+}
+
+int report_run_resident(struct report_run *job)
+{
+	struct ledgers *ledgers;
+	int err = make_ledgers(&ledgers, job), status = EXIT_OK;
+
 	if (err)
 		return report_run_explain_make(job, err);
-	warn_of_names(names.dw);
+	warn_of_names(job->leaks->dw);
 	if (!ledgers_any(ledgers)) {
 		log_error("'%s' does not say where the memory of process %u was: leave --pid out "
 			  "to see which processes it knows",
-			  job->shown, (unsigned int)opts->choice.pid);
+			  job->shown, (unsigned int)job->opts->choice.pid);
 		status = EXIT_USAGE;
-	} else if (opts->format == FORMAT_JSON) {
+	} else if (job->opts->format == FORMAT_JSON) {
 		print_ledgers_json(stdout, ledgers);
 	} else {
 		err = print_ledgers(stdout, ledgers);
 	}
 	ledgers_free(ledgers);
 	return err ? report_run_explain_make(job, err) : status;
+}
+
+int report_run_resident_text(struct report_run *job)
+{
+	struct mlk_reader *trace;
+	struct ledgers *ledgers = NULL;
+	size_t len;
+	FILE *out;
+	int err = mlk_reader_clone(&trace, job->trace);
+
+	/* of the page's own moment: the blocks are those that are shown */
+	if (!err)
+		err = residences_find(&job->residences, trace, job->leaks->chosen.end_ns);
+	mlk_reader_free(trace);
+	if (err)
+		return report_run_explain_read(job, err);
+	if (residences_time(&job->residences))
+		err = make_ledgers(&ledgers, job);
+	if (err || !ledgers || !ledgers_any(ledgers)) {
+		ledgers_free(ledgers);
+		return err ? report_run_explain_make(job, err) : EXIT_OK;
+	}
+	out = open_memstream(&job->resident, &len);
+	err = out ? print_ledgers(out, ledgers) : -ENOMEM;
+	if (out && fclose(out) && !err)
+		err = -ENOMEM;
+	ledgers_free(ledgers);
+	return err ? report_run_explain_make(job, err) : EXIT_OK;
 }

@@ -161,6 +161,35 @@ static int watch_growth(struct report_run *job, struct live_watch *watch)
 	return err;
 }
 
+/* Have the replay tell what the report shows beside its sums.  Returns an exit status. */
+static int watch_replay(struct report_run *job, struct replay_opts *opts)
+{
+	int err = 0;
+
+	if (job->opts->format == FORMAT_HEAPTRACK) {
+		err = heaptrack_events_new(&job->events, mlk_reader_meta(job->trace)->start_ns);
+		if (err) {
+			log_error("cannot make a temporary file: %s", strerror(-err));
+			return EXIT_FAILED;
+		}
+		/* its lines are in the order of the changes */
+		opts->watch = (struct live_watch){heaptrack_events_changed, job->events, true};
+	}
+	if (job->opts->growth || job->opts->timeline || job->opts->fail_on_growing ||
+	    tells_growth(job))
+		err = watch_growth(job, &opts->watch);
+	if (!err && (group_is_threads(job->opts->by) || has_page_of_threads(job))) {
+		err = thread_accounts_new(&job->accounts);
+		opts->watch = (struct live_watch){.changed = note_change, .arg = job};
+		opts->accounts = job->accounts;
+	}
+	if (!err && job->opts->find_addr) {
+		err = address_history_new(&job->holders, job->opts->addr);
+		opts->holders = job->holders;
+	}
+	return err ? report_run_explain_read(job, err) : EXIT_OK;
+}
+
 static int collect_report(struct report_run *job)
 {
 	struct progress_line meter;
@@ -175,37 +204,11 @@ static int collect_report(struct report_run *job)
 		.progress = progress_line_move,
 		.progress_arg = &meter,
 	};
-	int err;
+	int err, status = watch_replay(job, &opts);
 
-	if (job->opts->format == FORMAT_HEAPTRACK) {
-		err = heaptrack_events_new(&job->events, mlk_reader_meta(job->trace)->start_ns);
-		if (err) {
-			log_error("cannot make a temporary file: %s", strerror(-err));
-			return EXIT_FAILED;
-		}
-		/* its lines are in the order of the changes */
-		opts.watch = (struct live_watch){heaptrack_events_changed, job->events, true};
-	}
-	if (job->opts->growth || job->opts->timeline || job->opts->fail_on_growing ||
-	    tells_growth(job)) {
-		err = watch_growth(job, &opts.watch);
-		if (err)
-			return report_run_explain_read(job, err);
-	}
-	if (group_is_threads(job->opts->by) || has_page_of_threads(job)) {
-		err = thread_accounts_new(&job->accounts);
-		if (err)
-			return report_run_explain_read(job, err);
-		opts.watch = (struct live_watch){.changed = note_change, .arg = job};
-		opts.accounts = job->accounts;
-	}
+	if (status != EXIT_OK)
+		return status;
 	progress_line_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
-	if (job->opts->find_addr) {
-		err = address_history_new(&job->holders, job->opts->addr);
-		if (err)
-			return report_run_explain_read(job, err);
-		opts.holders = job->holders;
-	}
 	verdict_choice_use(&job->verdict, &opts.choice, mlk_reader_meta(job->trace)->start_ns);
 	err = replay_collect(&job->leaks, job->trace, &opts);
 	progress_line_end(&meter);
@@ -380,6 +383,7 @@ struct report_data report_run_export(const struct report_run *job)
 		.times = job->times,
 		.verdicts = job->verdict.verdicts,
 		.by_verdict = job->by_verdict,
+		.resident = job->resident,
 	};
 }
 
@@ -397,6 +401,7 @@ void report_run_release(struct report_run *job)
 	heaptrack_events_free(job->events);
 	address_history_free(job->holders);
 	residences_release(&job->residences);
+	free(job->resident);
 	suppressions_free(job->suppressions);
 	mlk_reader_free(job->trace);
 	debuginfod_free(job->debuginfod);

@@ -27,7 +27,8 @@ struct report_run {
 	struct stack_times *times;	   /* for a page */
 	struct verdict_choice verdict;	   /* by the pointers in the trace */
 	struct stack_verdicts *by_verdict; /* of each stack, if there are verdicts */
-	struct residences residences;	   /* for --resident */
+	struct residences residences;	   /* for --resident, and a page */
+	char *resident;			   /* what a page says of that; NULL: nothing */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;
@@ -58,6 +59,10 @@ int report_run_address(struct report_run *job);
  * @choice the moment of it, before the replay; and report on that, in place of a report. */
 int report_run_residences(struct report_run *job, struct block_filter *choice);
 int report_run_resident(struct report_run *job);
+
+/* For a page, in report_resident.c: the same as text for report_run_export(), if the trace says it.
+ */
+int report_run_resident_text(struct report_run *job);
 
 /* What a format is made of, after report_run_view(). */
 struct report_data report_run_export(const struct report_run *job);

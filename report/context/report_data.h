@@ -41,6 +41,7 @@ struct report_data {
 	const struct stack_times *times;	 /* for a page; else NULL */
 	const struct verdicts *verdicts;	 /* where pointers are in the trace; else NULL */
 	const struct stack_verdicts *by_verdict; /* of each stack; with the former */
+	const char *resident; /* for a page: where the memory is, as lines of text; else NULL */
 };
 
 /* As what a table is printed: for people, or for programs. */

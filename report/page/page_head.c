@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/context/memory_answer.h"
 #include "report/context/sampling_text.h"
@@ -162,6 +163,26 @@ static void put_shapes(struct json *json)
 	json_close(json, '}');
 }
 
+/* Line by line, if there are any. */
+static int put_resident(struct json *json, const char *text)
+{
+	if (!text)
+		return 0;
+	json_open(json, "resident", '[');
+	for (const char *end; *text; text = *end ? end + 1 : end) {
+		char *line;
+
+		end = strchrnul(text, '\n');
+		line = strndup(text, (size_t)(end - text));
+		if (!line)
+			return -ENOMEM;
+		json_text(json, NULL, line);
+		free(line);
+	}
+	json_close(json, ']');
+	return 0;
+}
+
 int page_head_put(struct json *json, const struct report_data *export)
 {
 	struct memory_answer memory;
@@ -184,6 +205,8 @@ int page_head_put(struct json *json, const struct report_data *export)
 	json_bool(json, "growth_told", growth_shapes_tell(&export->leaks->chosen));
 	put_totals(json, export);
 	put_reach(json, export);
+	if (put_resident(json, export->resident))
+		return -ENOMEM;
 	err = put_recording(json, export);
 	put_shapes(json);
 	json_number(json, "lost", replay_lost(export->leaks));

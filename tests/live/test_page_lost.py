@@ -36,6 +36,9 @@ class PageLostTest(ReachCase):
         self.page = self.browser.show("about:blank")
         self.browser.ask("Page.navigate", self.page, url="file://%s#view=growth" % os.path.abspath(file))
         self.wait_for(formatstest.DRAWN)
+        # where the memory is stands there as --resident has it
+        self.assertEqual(self.value("document.querySelector('#resident pre').textContent"),
+                         self.report(trace, "--resident").rstrip("\n"))
         self.assertRegex(self.value("document.getElementById('verdict').textContent"),
                          r"^[\d.,]+ \w+ in %d blocks are lost: no pointer leads there\. " % lost)
         lines = "[...document.querySelectorAll('#growth tbody > tr:not(.details)')].map(row => row.textContent)"

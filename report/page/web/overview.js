@@ -48,6 +48,9 @@ const overview = {
 		const top = element("div", {class_name: "card"}), totals = element("div", {class_name: "card"}, element("h2", {text: "Sums"}), totals_table());
 		by("overview").append(figures(), element("div", {class_name: "columns"}, totals, top));
 		top.append(element("h2", {text: differs ? "What changed most" : is_told() ? "What grows, or is largest" : "What is largest"}));
+		if (data.resident)
+			by("overview").append(element("div", {class_name: "card", id: "resident"},
+				element("h2", {text: "Where the resident memory is"}), element("pre", {text: data.resident.join("\n"), tabIndex: 0})));
 		const view = differs ? changes_view : growth_view;
 		this.table = new RowTable(top, {...view.table, columns: view.table.columns.filter(c => !["freed", "since"].includes(c.key)), most: 8,
 			no_more: true, sortable: false, table: undefined});
