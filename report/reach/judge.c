@@ -267,6 +267,8 @@ int judge_take_words(struct judge *j, const struct mlk_pointers *words)
 		err = begin_pass(j, of);
 	}
 	j->words += words->nr;
+	if (!err && j->roots)
+		err = root_names_note(j->roots, words->words, words->nr);
 	if (!err && !j->wrong)
 		err = reach_pass_words(j->current, words->words, words->nr);
 	if (err == -EINVAL) { /* what is made by hand may be in any order */

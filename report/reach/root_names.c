@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/base/hash_index.h"
+#include "report/reach/thread_locals.h"
 #include "unwind/symbol/demangle.h"
 
 #define SP	 7   /* DWARF number, psABI figure 3.36 */
@@ -28,6 +29,7 @@ struct stack_top {
 struct root_names {
 	const struct mlk_pass *pass;
 	struct variables variables;
+	struct thread_locals locals;
 	struct stack_top *tops; /* ascending */
 	size_t nr_tops;
 	INTERN_OF(struct root_key);
@@ -57,6 +59,8 @@ int root_names_new(struct root_names **out, const struct root_modules *modules,
 	int err = n ? variables_find(&n->variables, modules, pass) : -ENOMEM;
 
 	*out = NULL;
+	if (!err)
+		err = thread_locals_find(&n->locals, modules, pass);
 	if (!err) {
 		n->pass = pass;
 		n->tops = calloc(pass->nr_threads + 1, sizeof(*n->tops));
@@ -73,6 +77,11 @@ int root_names_new(struct root_names **out, const struct root_modules *modules,
 	qsort(n->tops, n->nr_tops, sizeof(*n->tops), compare_tops);
 	*out = n;
 	return 0;
+}
+
+int root_names_note(struct root_names *names, const struct mlk_pointer *words, size_t nr)
+{
+	return thread_locals_note(&names->locals, words, nr);
 }
 
 /* The number of the range that holds @address, or that of none. */
@@ -118,6 +127,7 @@ static void find_place(struct root_names *n, uint64_t address)
 	size_t at = variables_before(v, address), r = range_of(n->pass, address);
 	const struct mlk_range *range = r < n->pass->nr_ranges ? &n->pass->ranges[r] : NULL;
 	uint32_t thread;
+	size_t local;
 
 	memset(&n->last, 0, sizeof(n->last));
 	n->last.start = address;
@@ -125,6 +135,11 @@ static void find_place(struct root_names *n, uint64_t address)
 	if (at && address < v->all[at - 1].end) {
 		n->last.end = v->all[at - 1].end;
 		n->last.key = (struct root_key){ROOT_VARIABLE, (uint32_t)(at - 1)};
+		return;
+	}
+	local = thread_locals_at(&n->locals, address, &n->last.end);
+	if (local) {
+		n->last.key = (struct root_key){ROOT_THREAD_LOCAL, (uint32_t)(local - 1)};
 		return;
 	}
 	if (!range)
@@ -159,13 +174,17 @@ static int describe(const struct root_names *n, const struct root_key *key, stru
 {
 	const struct mlk_pass *pass = n->pass;
 	enum root_kind kind = (enum root_kind)(key->what & ~STALE);
-	const struct variable *v = kind == ROOT_VARIABLE ? &n->variables.all[key->which] : NULL;
+	const struct variable *v = kind == ROOT_VARIABLE       ? &n->variables.all[key->which]
+				   : kind == ROOT_THREAD_LOCAL ? &n->locals.all[key->which]
+							       : NULL;
 	const char *path = v ? v->path : "", *text = "";
 
 	*name = (struct root_name){.kind = kind, .stale = key->what & STALE};
-	if (v) {
+	if (kind == ROOT_VARIABLE) {
 		name->start = v->start;
 		name->end = v->end;
+	} else if (kind == ROOT_THREAD_LOCAL) {
+		name->start = name->end = 0;
 	} else if (kind == ROOT_DATA || kind == ROOT_MEMORY) {
 		const struct mlk_range *r = &pass->ranges[key->which];
 		const struct data_area *area = variables_area(&n->variables, r->start);
@@ -288,6 +307,7 @@ void root_names_free(struct root_names *names)
 	free(names->names);
 	free(names->tops);
 	variables_release(&names->variables);
+	thread_locals_release(&names->locals);
 	intern_release(&names->table);
 	free(names);
 }

@@ -9,8 +9,9 @@
 enum root_kind {
 	ROOT_OTHER,
 	ROOT_VARIABLE,
+	ROOT_THREAD_LOCAL, /* a variable that each thread has */
 	ROOT_DATA,   /* of a program or library, or of another file, where no variable is known */
-	ROOT_STACK,  /* of a thread, and what lies behind it: its thread-local data */
+	ROOT_STACK,  /* of a thread, and what lies behind it: other thread-local data */
 	ROOT_MEMORY, /* anonymous, and no block that was recorded */
 	ROOT_REGISTERS,
 	ROOT_EPOLL, /* data of an epoll_event */
@@ -21,7 +22,7 @@ enum root_kind {
 struct root_name {
 	enum root_kind kind;
 	bool stale;	     /* freed memory, or the unused part of a stack */
-	uint64_t start, end; /* of a variable, or of what is mapped; else 0 */
+	uint64_t start, end; /* of a variable that all share, or of what is mapped; else 0 */
 	uint32_t number;     /* of the thread, the descriptor or the timer; else 0 */
 	char *name;	     /* of a variable, demangled; of memory as the kernel has it; else "" */
 	char *file;	     /* where a variable is defined; "": not known */
@@ -34,6 +35,10 @@ struct root_names; /* opaque: those of one pass */
  * *@out is NULL.  Returns 0 or -ENOMEM. */
 int root_names_new(struct root_names **out, const struct root_modules *modules,
 		   const struct mlk_pass *pass);
+
+/* These words of the pass will be numbered, where they are roots: to be called before.  Returns 0
+ * or -ENOMEM. */
+int root_names_note(struct root_names *names, const struct mlk_pointer *words, size_t nr);
 
 /* For struct reach_roots, with a struct root_names as its arg. */
 uint32_t root_names_number(void *names, enum reach_root kind, uint64_t where, bool stale);

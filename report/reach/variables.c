@@ -59,80 +59,32 @@ static bool find_segment(const struct trace_module *image, const struct mlk_rang
 	return false;
 }
 
-/* The string at @offset of the table @strings; NULL: it does not end there. */
-static const char *string_at(const struct trace_module *image, const Elf64_Shdr *strings,
-			     uint64_t offset)
-{
-	const char *at;
-
-	if (strings->sh_offset > image->len || strings->sh_size > image->len - strings->sh_offset ||
-	    offset >= strings->sh_size)
-		return NULL;
-	at = (const char *)image->bytes + strings->sh_offset + offset;
-	return memchr(at, '\0', strings->sh_size - offset) ? at : NULL;
-}
-
-/* Where symbols are taken from. */
-struct symbol_table {
+/* Where variables are added, and of what. */
+struct adding {
+	struct variables *to;
 	const struct trace_module *image;
-	Elf64_Shdr symbols, strings;
 	uint64_t bias;
 	struct data_area area;
 };
 
-static int add_symbol(struct variables *v, const struct symbol_table *t, const Elf64_Sym *symbol,
-		      const char *file)
+static int add_symbol(void *arg, const struct module_symbol *of)
 {
-	struct variable new = {.path = t->image->path};
-	uint64_t start = symbol->st_value + t->bias;
+	struct adding *a = arg;
+	const Elf64_Sym *symbol = of->symbol;
+	struct variables *v = a->to;
+	uint64_t start = symbol->st_value + a->bias;
+	const struct variable new = {.start = start,
+				     .end = start + symbol->st_size,
+				     .name = of->name,
+				     .name_len = strcspn(of->name, "@"),
+				     .file = of->file,
+				     .path = a->image->path};
 
 	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF ||
-	    !symbol->st_size || start < t->area.start || start >= t->area.end ||
-	    symbol->st_size > t->area.end - start || v->nr >= MOST_VARIABLES)
+	    !symbol->st_size || start < a->area.start || start >= a->area.end ||
+	    symbol->st_size > a->area.end - start || v->nr >= MOST_VARIABLES)
 		return 0;
-	new.name = string_at(t->image, &t->strings, symbol->st_name);
-	if (!new.name || !new.name[0])
-		return 0;
-	new.name_len = strcspn(new.name, "@");
-	new.start = start;
-	new.end = start + symbol->st_size;
-	new.file = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ? file : NULL;
 	return array_append(&v->all, &v->nr, &v->room, &new, sizeof(new));
-}
-
-static int add_table(struct variables *v, const struct symbol_table *t)
-{
-	const char *file = NULL;
-	Elf64_Sym symbol;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < t->symbols.sh_size / sizeof(symbol); i++) {
-		if (!module_copy(t->image, t->symbols.sh_offset, i, sizeof(symbol), &symbol))
-			break;
-		if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE)
-			file = string_at(t->image, &t->strings, symbol.st_name);
-		err = add_symbol(v, t, &symbol, file && file[0] ? file : NULL);
-	}
-	return err;
-}
-
-static int add_symbols(struct variables *v, struct symbol_table *t)
-{
-	Elf64_Ehdr header;
-	int err = 0;
-
-	if (!module_header(t->image, &header) || header.e_shentsize != sizeof(Elf64_Shdr))
-		return 0;
-	for (size_t i = 0; i < header.e_shnum && !err; i++) {
-		if (!module_copy(t->image, header.e_shoff, i, sizeof(t->symbols), &t->symbols))
-			break;
-		if ((t->symbols.sh_type == SHT_SYMTAB || t->symbols.sh_type == SHT_DYNSYM) &&
-		    t->symbols.sh_link < header.e_shnum &&
-		    module_copy(t->image, header.e_shoff, t->symbols.sh_link, sizeof(t->strings),
-				&t->strings))
-			err = add_table(v, t);
-	}
-	return err;
 }
 
 static bool knows_area(const struct variables *v, const struct data_area *area)
@@ -148,19 +100,19 @@ static int add_range(struct variables *v, const struct root_modules *modules,
 {
 	const struct trace_module *image =
 		range->path[0] == '/' ? module_paths_find(&modules->paths, range->path) : NULL;
-	struct symbol_table t = {.image = image};
+	struct adding a = {.to = v, .image = image};
 	Elf64_Phdr segment;
 	int err;
 
 	if (!image || !find_segment(image, range, &segment))
 		return 0;
-	t.bias = range->start - range->offset - (segment.p_vaddr - segment.p_offset);
-	t.area = (struct data_area){t.bias + segment.p_vaddr,
-				    t.bias + segment.p_vaddr + segment.p_memsz, image->path};
-	if (t.area.end < t.area.start || knows_area(v, &t.area))
+	a.bias = range->start - range->offset - (segment.p_vaddr - segment.p_offset);
+	a.area = (struct data_area){a.bias + segment.p_vaddr,
+				    a.bias + segment.p_vaddr + segment.p_memsz, image->path};
+	if (a.area.end < a.area.start || knows_area(v, &a.area))
 		return 0;
-	err = array_append(&v->areas, &v->nr_areas, &v->room_areas, &t.area, sizeof(t.area));
-	return err ? err : add_symbols(v, &t);
+	err = array_append(&v->areas, &v->nr_areas, &v->room_areas, &a.area, sizeof(a.area));
+	return err ? err : module_each_symbol(image, add_symbol, &a);
 }
 
 static size_t underscores(const struct variable *v)

@@ -92,3 +92,68 @@ uint64_t module_zeroed(const struct trace_module *image)
 	}
 	return zeroed;
 }
+
+/* The string at @offset of the table @strings; NULL: it does not end there. */
+static const char *string_at(const struct trace_module *image, const Elf64_Shdr *strings,
+			     uint64_t offset)
+{
+	const char *at;
+
+	if (strings->sh_offset > image->len || strings->sh_size > image->len - strings->sh_offset ||
+	    offset >= strings->sh_size)
+		return NULL;
+	at = (const char *)image->bytes + strings->sh_offset + offset;
+	return memchr(at, '\0', strings->sh_size - offset) ? at : NULL;
+}
+
+/* Where symbols are taken from, and who takes them. */
+struct symbol_table {
+	const struct trace_module *image;
+	Elf64_Shdr symbols, strings;
+	int (*visit)(void *arg, const struct module_symbol *symbol);
+	void *arg;
+};
+
+static int visit_table(const struct symbol_table *t)
+{
+	const char *file = NULL;
+	Elf64_Sym symbol;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < t->symbols.sh_size / sizeof(symbol); i++) {
+		struct module_symbol of = {&symbol, NULL, NULL};
+
+		if (!module_copy(t->image, t->symbols.sh_offset, i, sizeof(symbol), &symbol))
+			break;
+		of.name = string_at(t->image, &t->strings, symbol.st_name);
+		if (ELF64_ST_TYPE(symbol.st_info) == STT_FILE)
+			file = of.name;
+		if (!of.name || !of.name[0])
+			continue;
+		of.file =
+			file && file[0] && ELF64_ST_BIND(symbol.st_info) == STB_LOCAL ? file : NULL;
+		err = t->visit(t->arg, &of);
+	}
+	return err;
+}
+
+int module_each_symbol(const struct trace_module *image,
+		       int (*visit)(void *arg, const struct module_symbol *symbol), void *arg)
+{
+	struct symbol_table t = {.image = image, .visit = visit, .arg = arg};
+	Elf64_Ehdr header;
+	int err = 0;
+
+	if (!module_header(image, &header) || header.e_shentsize != sizeof(Elf64_Shdr))
+		return 0;
+	for (size_t i = 0; i < header.e_shnum && !err; i++) {
+		if (!module_copy(image, header.e_shoff, i, sizeof(t.symbols), &t.symbols))
+			break;
+		if ((t.symbols.sh_type == SHT_SYMTAB || t.symbols.sh_type == SHT_DYNSYM) &&
+		    t.symbols.sh_link < header.e_shnum &&
+		    module_copy(image, header.e_shoff, t.symbols.sh_link, sizeof(t.strings),
+				&t.strings))
+			err = visit_table(&t);
+	}
+	return err;
+}

@@ -38,4 +38,15 @@ bool module_segment(const struct trace_module *image, size_t i, Elf64_Phdr *segm
  * gABI, program loading: p_memsz beyond p_filesz). */
 uint64_t module_zeroed(const struct trace_module *image);
 
+/* A symbol of an image, and the file of its source where it is local to that; else NULL. */
+struct module_symbol {
+	const Elf64_Sym *symbol;
+	const char *name, *file; /* in the image */
+};
+
+/* Call @visit with @arg for each symbol of @image that has a name.  Returns 0, or what @visit
+ * returned other than that, which ends it. */
+int module_each_symbol(const struct trace_module *image,
+		       int (*visit)(void *arg, const struct module_symbol *symbol), void *arg);
+
 #endif

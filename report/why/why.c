@@ -158,6 +158,10 @@ static void put_root(const struct why *why, FILE *out, const struct root_name *n
 	case ROOT_VARIABLE:
 		put_variable(out, name);
 		break;
+	case ROOT_THREAD_LOCAL:
+		fputs("thread-local ", out);
+		put_variable(out, name);
+		break;
 	case ROOT_DATA:
 		fputs("data of ", out);
 		text_print(out, name->path);
@@ -217,10 +221,15 @@ char *why_root_text(const struct why *why, uint32_t node)
 const char *why_root_word(const struct why *why, uint32_t node)
 {
 	static const char *const words[] = {
-		[ROOT_OTHER] = "other",	  [ROOT_VARIABLE] = "variable",
-		[ROOT_DATA] = "data",	  [ROOT_STACK] = "stack",
-		[ROOT_MEMORY] = "memory", [ROOT_REGISTERS] = "registers",
-		[ROOT_EPOLL] = "epoll",	  [ROOT_TIMER] = "timer",
+		[ROOT_OTHER] = "other",
+		[ROOT_VARIABLE] = "variable",
+		[ROOT_DATA] = "data",
+		[ROOT_STACK] = "stack",
+		[ROOT_MEMORY] = "memory",
+		[ROOT_REGISTERS] = "registers",
+		[ROOT_EPOLL] = "epoll",
+		[ROOT_TIMER] = "timer",
+		[ROOT_THREAD_LOCAL] = "thread-local",
 	};
 	const struct root_name *name = name_of(why, node);
 

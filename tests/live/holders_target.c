@@ -4,6 +4,7 @@
  * an address for each step; `stack FUNCTION KIND NAME BLOCKS`, how many of its blocks a root holds;
  * `lost ADDRESS LEADER`.  Then "ready", and it waits until stdin ends.
  */
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #define BUCKETS 101
 #define ENTRIES 1009
 #define SHARED	53
+#define LOCALS	29
 
 struct entry {
 	struct entry *next;
@@ -34,6 +36,9 @@ static struct {
 } chain;
 struct entry *volatile shared_here, *volatile shared_there;
 static struct entry *volatile lost;
+static __thread char other_local[61] __attribute__((aligned(64))) = {1};
+static __thread struct link *volatile first_local;
+static pthread_barrier_t are_there;
 
 static FRAME void *get(size_t bytes)
 {
@@ -118,6 +123,17 @@ static FRAME void lose_list(void)
 	AFTER_CALL();
 }
 
+static FRAME void hold_local(void)
+{
+	for (int i = 0; i < LOCALS; i++) {
+		struct link *link = get(sizeof(*link));
+
+		link->next = first_local;
+		first_local = link;
+	}
+	AFTER_CALL();
+}
+
 /* What calls have left on the stack and in registers is gone. */
 static FRAME void scrub(void)
 {
@@ -129,11 +145,30 @@ static FRAME void scrub(void)
 			 : : : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
 }
 
+static void *have_local(void *arg)
+{
+	hold_local();
+	scrub();
+	pthread_barrier_wait(&are_there);
+	while (!lost)
+		usleep(1000);
+	keep(first_local);
+	return arg;
+}
+
 int main(void)
 {
 	struct link *volatile here;
+	pthread_t thread;
 	char byte;
 
+	pthread_barrier_init(&are_there, NULL, 2);
+	pthread_create(&thread, NULL, have_local, NULL);
+	pthread_barrier_wait(&are_there);
+	keep(other_local);
+	hold_local();
+	say("root thread-local first_local %zu %d\n", 2 * LOCALS * sizeof(struct link),
+	    2 * LOCALS);
 	here = hold_here();
 	fill_cache();
 	share_list();
@@ -145,6 +180,8 @@ int main(void)
 		return 98;
 	keep(here);
 	keep(chain.first);
-	keep(lost);
+	lost = (struct entry *)&byte;
+	pthread_join(thread, NULL);
+	keep(first_local);
 	return 0;
 }

@@ -29,7 +29,7 @@ class WhyTest(ReachCase):
         return document["processes"][0]
 
     def name_of(self, root):
-        return root["kind"], root["name"] if root["kind"] == "variable" else "-"
+        return root["kind"], root["name"] if root["kind"] in ("variable", "thread-local") else "-"
 
     def knows_stacks(self):
         """The preloaded library has copies of stacks, which hold what is on them."""
@@ -46,6 +46,8 @@ class WhyTest(ReachCase):
         self.assertTrue(cache["module"].endswith("/holders_target"))
         self.assertEqual(sum(first["bytes"] for first in cache["first_blocks"]), cache["bytes"])
         self.assertEqual(sum(first["first"] for first in cache["first_blocks"]), 101)
+        if self.knows_stacks():
+            self.assertRegex(self.text(), r"(?m)% +58  thread-local variable first_local \(holders_target.c\) in holders_target$")
         sums = json.loads(self.report(self.trace, "--format=json"))["reach"][0]["blocks"]
         self.assertEqual(sum(row["bytes"] for row in rows),
                          sum(sums[word]["bytes"] for word in sums if word != "none"))
