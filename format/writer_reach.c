@@ -55,8 +55,8 @@ int mlk_writer_heap(struct mlk_writer *w, const struct mlk_heap *heap)
 	return err;
 }
 
-/* A chunk of the first of @nr mappings, as many as it should hold, with @part of their pages' runs.
- * Returns their number, or an error. */
+/* Write a chunk of as many mappings from *@done on as it should hold, of the first the pages from
+ * the run *@runs on.  Both go on to what is left.  Returns as the writer. */
 static int smaps_chunk(struct mlk_writer *w, const struct mlk_smaps *all, size_t nr, size_t *done,
 		       size_t *runs)
 {

@@ -11,9 +11,7 @@
 #include "array.h"
 #include "record/target/pages.h"
 
-#define MOST_RUNS                                                                      \
-	(8u << 20) /* 128 MiB of them: what is more is missing from the mapping's runs \
-		    */
+#define MOST_RUNS (8u << 20) /* 128 MiB of them */
 
 /* Lines of a mapping. */
 static const struct {
@@ -109,7 +107,7 @@ static int add_run(struct smaps *smaps, uint64_t from, uint64_t to)
 	int err;
 
 	if (smaps->nr_runs >= MOST_RUNS)
-		return 0;
+		return -E2BIG;
 	err = grow_array(&smaps->runs, smaps->nr_runs, &smaps->room_runs, sizeof(*smaps->runs));
 	if (!err)
 		smaps->runs[smaps->nr_runs++] = (struct mlk_page_run){from, to};

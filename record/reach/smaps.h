@@ -23,7 +23,8 @@ struct smaps {
 int smaps_read(struct smaps *smaps, int smaps_fd);
 
 /* Find the pages of private writable mappings, by @pagemap, a descriptor of /proc/PID/pagemap.
- * *@stop ends it early, with -ECANCELED.  Returns as smaps_read(). */
+ * *@stop ends it early, with -ECANCELED.  Returns as smaps_read(), or -E2BIG: they are in too many
+ * pieces. */
 int smaps_find_pages(struct smaps *smaps, int pagemap, const _Atomic bool *stop);
 
 /* Forget all. */

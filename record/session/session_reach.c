@@ -147,7 +147,8 @@ static void end_one(struct session *s)
 						    : mlk_strerror(result->heap_err));
 	if (err && !target_is_ending(&r->of->target))
 		log_warn("where the resident memory of process %d is is not in the trace: %s",
-			 (int)r->of->target.pid, mlk_strerror(err));
+			 (int)r->of->target.pid,
+			 err == -E2BIG ? "its pages are in too many pieces" : mlk_strerror(err));
 
 	tell_stop(s);
 	r->of->passes += reach_snapshot_result(r->now)->passes;
