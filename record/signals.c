@@ -2,9 +2,12 @@
 #include "record/signals.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/wait.h>
+#include <time.h>
 
+#include "mleak.h"
 #include "record/privilege/helper.h"
 
 void signals_of_ours(sigset_t *set)
@@ -51,6 +54,8 @@ void signals_pass_on(pid_t pid, int sig, struct helper *helper)
 
 int signals_wait_for(pid_t pid, struct helper *helper)
 {
+	const struct timespec patience = {.tv_sec = 1};
+	bool told = false;
 	sigset_t set;
 	int status;
 
@@ -64,7 +69,12 @@ int signals_wait_for(pid_t pid, struct helper *helper)
 			return status;
 		if (got < 0 && errno != EINTR)
 			return -errno;
-		sig = sigwaitinfo(&set, NULL);
+		sig = told ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &patience);
+		if (sig < 0 && errno == EAGAIN) {
+			log_info("the recording has ended; mleak waits for the command, process %d",
+				 (int)pid);
+			told = true;
+		}
 		if (sig == SIGTERM || sig == SIGHUP)
 			signals_pass_on(pid, sig, helper);
 	}

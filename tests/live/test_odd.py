@@ -259,7 +259,7 @@ class OddTest(Case):
         process = self.start_mleak("record", "-d", "0.3", "-o", self.path("x.mlk"), "--", "sh", "-c",
                                    "trap 'exit 5' TERM; echo up; while :; do sleep 0.2; done")
         self.assertEqual(read_line(process), "up")
-        self.wait_for_words(process, "recorded ")
+        self.wait_for_words(process, "recorded (.*\n)*.*the recording has ended; mleak waits for the command, process ")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(process).status, 5)
 
