@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/prefetch.h"
+
 /* A node on the way up to the root, which is shortened where it was gone. */
 struct link {
 	uint32_t ancestor;
@@ -31,9 +33,9 @@ struct search {
 	uint32_t *order;  /* numbers to nodes */
 	uint32_t *parent; /* in the tree of the search */
 	struct link *links;
-	uint32_t *semi; /* semidominators */
+	uint32_t *semi;		     /* semidominators */
 	uint32_t *pred_first, *pred; /* predecessors that have a higher number */
-	uint32_t *stack; /* of find_least() */
+	uint32_t *stack;	     /* of find_least() */
 	uint32_t nr;
 };
 
@@ -67,7 +69,7 @@ static void expect_visit(const struct search *s, const struct visit *v)
 	uint32_t end = v->end - v->edge > AHEAD ? v->edge + AHEAD : v->end;
 
 	for (uint32_t e = v->edge; e < end; e++)
-		__builtin_prefetch(&s->nodes[s->graph->to[e]], 1);
+		prefetch(&s->nodes[s->graph->to[e]]);
 }
 
 static struct visit enter_node(struct search *s, uint32_t node, uint32_t parent)
@@ -106,7 +108,7 @@ static int search_in_depth(struct search *s, uint32_t root)
 		at = s->parent[at];
 		nr--;
 		if (nr > AHEAD_NEXT)
-			__builtin_prefetch(&to[stack[nr - AHEAD_NEXT].edge]);
+			prefetch(&to[stack[nr - AHEAD_NEXT].edge]);
 		if (nr > AHEAD_NEXT / 2)
 			expect_visit(s, &stack[nr - AHEAD_NEXT / 2]);
 	}
@@ -131,7 +133,7 @@ static void count_edges(struct search *s)
 			struct node *to = &s->nodes[g->to[e]];
 
 			if (e + AHEAD < end)
-				__builtin_prefetch(&s->nodes[g->to[e + AHEAD]], 1);
+				prefetch(&s->nodes[g->to[e + AHEAD]]);
 			if (number == DOMINATORS_NONE)
 				continue;
 			if (number > to->number)
@@ -155,7 +157,7 @@ static int place_edges(struct search *s)
 		struct node *node = &s->nodes[s->order[i]];
 
 		if (i + AHEAD < s->nr)
-			__builtin_prefetch(&s->nodes[s->order[i + AHEAD]], 1);
+			prefetch(&s->nodes[s->order[i + AHEAD]]);
 		s->semi[i] = node->least;
 		s->pred_first[i] = sum;
 		sum += node->edge;
@@ -184,10 +186,9 @@ static int turn_edges(struct search *s)
 			struct node *to = &s->nodes[g->to[e]];
 
 			if (e + AHEAD < end)
-				__builtin_prefetch(&s->nodes[g->to[e + AHEAD]], 1);
+				prefetch(&s->nodes[g->to[e + AHEAD]]);
 			if (e + AHEAD_NEXT < end)
-				__builtin_prefetch(&s->pred[s->nodes[g->to[e + AHEAD_NEXT]].edge],
-						   1);
+				prefetch(&s->pred[s->nodes[g->to[e + AHEAD_NEXT]].edge]);
 			if (number != DOMINATORS_NONE && number > to->number)
 				s->pred[--to->edge] = number;
 		}
@@ -233,10 +234,9 @@ static int find_semi(struct search *s)
 			uint32_t semi;
 
 			if (e >= AHEAD)
-				__builtin_prefetch(&s->links[s->pred[e - AHEAD]], 1);
+				prefetch(&s->links[s->pred[e - AHEAD]]);
 			if (e >= AHEAD_NEXT)
-				__builtin_prefetch(
-					&s->links[s->links[s->pred[e - AHEAD_NEXT]].ancestor], 1);
+				prefetch(&s->links[s->links[s->pred[e - AHEAD_NEXT]].ancestor]);
 			semi = find_least(s, s->pred[e], i + 1);
 			if (semi < least)
 				least = semi;
