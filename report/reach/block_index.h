@@ -18,10 +18,12 @@ struct reach_block {
 struct block_index {
 	const struct reach_block *blocks; /* ascending, not overlapping; borrowed */
 	size_t nr;
-	struct page_slot *slots;
-	size_t nr_slots;    /* zero or a power of two */
-	unsigned int shift; /* a page has so many bits: fewer where blocks are small */
-	uint32_t *large;    /* those of many pages: not among the slots */
+	unsigned int shift;    /* a page has so many bits: fewer where blocks are small */
+	struct page_run *runs; /* of pages that follow each other; ascending */
+	size_t nr_runs;
+	uint32_t *first; /* of each page in a run: the block's number, plus one; 0: none */
+	size_t nr_pages;
+	uint32_t *large; /* those of many pages: not among the pages */
 	size_t nr_large;
 };
 
@@ -32,10 +34,12 @@ int block_index_make(struct block_index *index, const struct reach_block *blocks
 /* The number of the block that holds @address, or BLOCK_INDEX_NONE. */
 uint32_t block_index_find(const struct block_index *index, uint64_t address);
 
-/* A look for @address is to come soon: have its slot brought near meanwhile; and somewhat later, by
- * the second one, its block. */
-void block_index_expect(const struct block_index *index, uint64_t address);
-void block_index_expect_block(const struct block_index *index, uint64_t address);
+#define BLOCK_INDEX_MOST 64 /* addresses at once */
+
+/* The same of @nr addresses, at most BLOCK_INDEX_MOST, which is faster than one by one: their
+ * blocks are fetched from memory at the same time. */
+void block_index_find_all(const struct block_index *index, const uint64_t *addresses, size_t nr,
+			  uint32_t *found);
 
 /* Forget all. */
 void block_index_release(struct block_index *index);

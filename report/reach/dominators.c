@@ -6,26 +6,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/prefetch.h"
+
 /* A node on the way up to the root, which is shortened where it was gone. */
 struct link {
 	uint32_t ancestor;
 	uint32_t least; /* semidominator on the way to the ancestor */
 };
 
-/* The search, and what it finds; all but number by these numbers. */
+/* A node of the graph.  All that is asked of it for an edge to it is in one place. */
+struct node {
+	uint32_t number; /* DOMINATORS_NONE: not reached */
+	uint32_t edge;	 /* its first one; later where its predecessors are */
+	uint32_t least;	 /* of the predecessors that have a lower number */
+};
+
+/* A node that the search has entered and not left: its edges that are still to be followed. */
+struct visit {
+	uint32_t edge, end;
+};
+
+/* The search, and what it finds; all but nodes by these numbers. */
 struct search {
 	const struct dom_graph *graph;
-	uint32_t *number; /* by node; DOMINATORS_NONE: not reached */
-	uint32_t *node;	  /* the order */
+	struct node *nodes;
+	uint32_t *order;  /* numbers to nodes */
 	uint32_t *parent; /* in the tree of the search */
-	uint32_t *stack;  /* by node: the next edge; later of find_least() */
 	struct link *links;
-	uint32_t *semi; /* semidominators */
-	uint32_t *pred_first, *pred;
+	uint32_t *semi;		     /* semidominators */
+	uint32_t *pred_first, *pred; /* predecessors that have a higher number */
+	uint32_t *stack;	     /* of find_least() */
 	uint32_t nr;
 };
 
-#define AHEAD 24 /* edges of which what they lead to is brought near before it is used */
+/* How many edges or nodes before its use a thing is brought near, and what it leads to. */
+#define AHEAD	   32
+#define AHEAD_NEXT 16
 
 static uint32_t *new_words(size_t nr)
 {
@@ -37,102 +53,146 @@ static int make_search(struct search *s, const struct dom_graph *graph)
 	size_t nr = graph->nr;
 
 	*s = (struct search){.graph = graph,
-			     .number = new_words(nr),
-			     .node = new_words(nr),
-			     .parent = new_words(nr),
-			     .stack = new_words(nr)};
-	if (!s->number || !s->node || !s->parent || !s->stack)
+			     .nodes = malloc((nr + 1) * sizeof(*s->nodes)),
+			     .order = new_words(nr),
+			     .parent = new_words(nr)};
+	if (!s->nodes || !s->order || !s->parent)
 		return -ENOMEM;
-	memset(s->number, 0xff, nr * sizeof(*s->number));
+	for (size_t i = 0; i <= nr; i++)
+		s->nodes[i] = (struct node){.number = DOMINATORS_NONE, .edge = graph->first[i]};
 	return 0;
 }
 
-static void enter_node(struct search *s, uint32_t node, uint32_t parent)
+/* Bring near what @v, which is on the stack, leads to. */
+static void expect_visit(const struct search *s, const struct visit *v)
 {
-	s->number[node] = s->nr;
-	s->node[s->nr] = node;
-	s->parent[s->nr++] = parent;
-	s->stack[node] = s->graph->first[node];
-	for (uint32_t e = s->graph->first[node]; e < s->graph->first[node + 1]; e++) {
-		__builtin_prefetch(&s->number[s->graph->to[e]]);
-		if (e - s->graph->first[node] >= AHEAD)
-			break;
-	}
+	uint32_t end = v->end - v->edge > AHEAD ? v->edge + AHEAD : v->end;
+
+	for (uint32_t e = v->edge; e < end; e++)
+		prefetch(&s->nodes[s->graph->to[e]]);
 }
 
-static void search_in_depth(struct search *s, uint32_t root)
+static struct visit enter_node(struct search *s, uint32_t node, uint32_t parent)
 {
-	uint32_t at = root;
+	struct visit v = {s->nodes[node].edge, s->nodes[node + 1].edge};
 
-	enter_node(s, root, 0);
-	for (;;) {
-		if (s->stack[at] < s->graph->first[at + 1]) {
-			uint32_t to = s->graph->to[s->stack[at]++];
+	s->nodes[node].number = s->nr;
+	s->order[s->nr] = node;
+	s->parent[s->nr++] = parent;
+	expect_visit(s, &v);
+	return v;
+}
 
-			if (s->number[to] == DOMINATORS_NONE) {
-				enter_node(s, to, s->number[at]);
-				at = to;
-			}
-		} else if (at == root) {
-			return;
-		} else {
-			at = s->node[s->parent[s->number[at]]];
+static int search_in_depth(struct search *s, uint32_t root)
+{
+	const uint32_t *to = s->graph->to;
+	struct visit *stack = malloc(((size_t)s->graph->nr + 1) * sizeof(*stack));
+	uint32_t at = 0;
+	size_t nr = 1;
+
+	if (!stack)
+		return -ENOMEM;
+	stack[0] = enter_node(s, root, 0);
+	while (nr) {
+		struct visit *v = &stack[nr - 1];
+
+		if (v->edge < v->end) {
+			uint32_t next = to[v->edge++];
+
+			if (s->nodes[next].number != DOMINATORS_NONE)
+				continue;
+			stack[nr++] = enter_node(s, next, at);
+			at = s->nr - 1;
+			continue;
+		}
+		at = s->parent[at];
+		nr--;
+		if (nr > AHEAD_NEXT)
+			prefetch(&to[stack[nr - AHEAD_NEXT].edge]);
+		if (nr > AHEAD_NEXT / 2)
+			expect_visit(s, &stack[nr - AHEAD_NEXT / 2]);
+	}
+	free(stack);
+	return 0;
+}
+
+/* Of each node, the least predecessor before it, and how many there are behind it. */
+static void count_edges(struct search *s)
+{
+	const struct dom_graph *g = s->graph;
+	uint32_t end = g->first[g->nr];
+
+	for (uint32_t i = 0; i <= g->nr; i++) {
+		s->nodes[i].edge = 0;
+		s->nodes[i].least = s->nodes[i].number;
+	}
+	for (uint32_t i = 0; i < g->nr; i++) {
+		uint32_t number = s->nodes[i].number;
+
+		for (uint32_t e = g->first[i]; e < g->first[i + 1]; e++) {
+			struct node *to = &s->nodes[g->to[e]];
+
+			if (e + AHEAD < end)
+				prefetch(&s->nodes[g->to[e + AHEAD]]);
+			if (number == DOMINATORS_NONE)
+				continue;
+			if (number > to->number)
+				to->edge++;
+			else if (number < to->least)
+				to->least = number;
 		}
 	}
 }
 
-/* Edges lead to numbers from now on.  Counts those to each. */
-static uint32_t number_edges(struct search *s)
+/* Give each node the place where its predecessors will end. */
+static int place_edges(struct search *s)
 {
-	const struct dom_graph *g = s->graph;
 	uint32_t sum = 0;
 
-	for (uint32_t e = 0; e < g->first[g->nr]; e++) {
-		if (e + AHEAD < g->first[g->nr])
-			__builtin_prefetch(&s->number[g->to[e + AHEAD]]);
-		g->to[e] = s->number[g->to[e]];
-	}
+	s->semi = new_words(s->nr);
+	s->pred_first = new_words((size_t)s->nr + 1);
+	if (!s->semi || !s->pred_first)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < s->nr; i++) {
-		uint32_t end = g->first[s->node[i] + 1];
+		struct node *node = &s->nodes[s->order[i]];
 
-		for (uint32_t e = g->first[s->node[i]]; e < end; e++)
-			__builtin_prefetch(&s->pred_first[g->to[e] + 1], 1);
-		for (uint32_t e = g->first[s->node[i]]; e < end; e++)
-			s->pred_first[g->to[e] + 1]++;
-	}
-	for (uint32_t i = 0; i <= s->nr; i++) {
-		sum += s->pred_first[i];
+		if (i + AHEAD < s->nr)
+			prefetch(&s->nodes[s->order[i + AHEAD]]);
+		s->semi[i] = node->least;
 		s->pred_first[i] = sum;
+		sum += node->edge;
+		node->edge = sum;
 	}
-	return sum;
+	s->pred_first[s->nr] = sum;
+	s->pred = new_words(sum);
+	return s->pred ? 0 : -ENOMEM;
 }
 
-/* The edges the other way round. */
+/* The edges to lower numbers, the other way round. */
 static int turn_edges(struct search *s)
 {
 	const struct dom_graph *g = s->graph;
-	uint32_t sum;
+	uint32_t end = g->first[g->nr];
+	int err;
 
-	s->pred_first = calloc((size_t)s->nr + 2, sizeof(*s->pred_first));
-	if (!s->pred_first)
-		return -ENOMEM;
-	sum = number_edges(s);
-	s->pred = new_words(sum);
-	if (!s->pred)
-		return -ENOMEM;
-	for (uint32_t i = s->nr; i-- > 0;) {
-		uint32_t end = g->first[s->node[i] + 1];
+	count_edges(s);
+	err = place_edges(s);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < g->nr; i++) {
+		uint32_t number = s->nodes[i].number;
 
-		if (i >= AHEAD)
-			__builtin_prefetch(&g->first[s->node[i - AHEAD]]);
-		for (uint32_t e = g->first[s->node[i]]; e < end; e++)
-			__builtin_prefetch(&s->pred_first[g->to[e] + 1], 1);
-		for (uint32_t e = g->first[s->node[i]]; e < end; e++)
-			s->pred[--s->pred_first[g->to[e] + 1]] = i;
+		for (uint32_t e = g->first[i]; e < g->first[i + 1]; e++) {
+			struct node *to = &s->nodes[g->to[e]];
+
+			if (e + AHEAD < end)
+				prefetch(&s->nodes[g->to[e + AHEAD]]);
+			if (e + AHEAD_NEXT < end)
+				prefetch(&s->pred[s->nodes[g->to[e + AHEAD_NEXT]].edge]);
+			if (number != DOMINATORS_NONE && number > to->number)
+				s->pred[--to->edge] = number;
+		}
 	}
-	/* each has moved down to the beginning of its own: by one place too far up */
-	memmove(s->pred_first, s->pred_first + 1, s->nr * sizeof(*s->pred_first));
-	s->pred_first[s->nr] = sum;
 	return 0;
 }
 
@@ -161,21 +221,23 @@ static uint32_t find_least(struct search *s, uint32_t v, uint32_t last)
 static int find_semi(struct search *s)
 {
 	s->links = malloc(((size_t)s->nr + 1) * sizeof(*s->links));
-	s->semi = new_words(s->nr);
-	if (!s->links || !s->semi)
+	s->stack = new_words(s->nr);
+	if (!s->links || !s->stack)
 		return -ENOMEM;
-	s->semi[0] = 0;
 	for (uint32_t i = 0; i < s->nr; i++)
 		s->links[i] = (struct link){s->parent[i], i};
 	for (uint32_t i = s->nr; i-- > 1;) {
-		uint32_t least = s->parent[i];
+		uint32_t least = s->semi[i];
 
+		/* those of the nodes to come are before these */
 		for (uint32_t e = s->pred_first[i]; e < s->pred_first[i + 1]; e++) {
-			uint32_t p = s->pred[e], semi;
+			uint32_t semi;
 
-			if (e >= AHEAD) /* those of the nodes to come are before these */
-				__builtin_prefetch(&s->links[s->pred[e - AHEAD]], 1);
-			semi = p <= i ? p : find_least(s, p, i + 1);
+			if (e >= AHEAD)
+				prefetch(&s->links[s->pred[e - AHEAD]]);
+			if (e >= AHEAD_NEXT)
+				prefetch(&s->links[s->links[s->pred[e - AHEAD_NEXT]].ancestor]);
+			semi = find_least(s, s->pred[e], i + 1);
 			if (semi < least)
 				least = semi;
 		}
@@ -197,11 +259,11 @@ static int find_idom(struct dominators *d, struct search *s)
 	for (uint32_t i = 1; i < s->nr; i++) {
 		while (idom[i] > s->semi[i])
 			idom[i] = idom[idom[i]];
-		d->idom[s->node[i]] = s->node[idom[i]];
+		d->idom[s->order[i]] = s->order[idom[i]];
 	}
-	d->order = s->node;
+	d->order = s->order;
 	d->nr_order = s->nr;
-	s->node = NULL;
+	s->order = NULL;
 	return 0;
 }
 
@@ -211,22 +273,22 @@ int dominators_find(struct dominators *d, const struct dom_graph *graph, uint32_
 	int err = make_search(&s, graph);
 
 	*d = (struct dominators){0};
-	if (!err) {
-		search_in_depth(&s, root);
+	if (!err)
+		err = search_in_depth(&s, root);
+	if (!err)
 		err = turn_edges(&s);
-	}
-	free(s.number);
+	free(s.nodes);
 	if (!err)
 		err = find_semi(&s);
 	free(s.pred);
 	free(s.pred_first);
 	free(s.links);
+	free(s.stack);
 	if (!err)
 		err = find_idom(d, &s);
 	free(s.semi);
-	free(s.node);
+	free(s.order);
 	free(s.parent);
-	free(s.stack);
 	return err;
 }
 

@@ -11,12 +11,12 @@
 
 #define DOMINATORS_NONE UINT32_MAX
 
-/* A graph: of node i the edges lead to to[first[i]] up to to[first[i + 1] - 1].  All is borrowed;
- * dominators_find() leaves other numbers in to. */
+/* A graph: of node i the edges lead to to[first[i]] up to to[first[i + 1] - 1].  All is borrowed.
+ */
 struct dom_graph {
 	uint32_t nr;	       /* nodes, fewer than DOMINATORS_NONE */
 	const uint32_t *first; /* nr + 1 */
-	uint32_t *to;
+	const uint32_t *to;
 };
 
 /* What was found.  All zero: nothing. */

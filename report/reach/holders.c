@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/prefetch.h"
 #include "report/reach/dominators.h"
 #include "report/reach/leaders.h"
 
-#define AHEAD 16 /* blocks of which the edges are brought near before they are visited */
+#define AHEAD 64 /* words before its use a block's class is brought near */
 
 /* What is made while they are found. */
 struct finder {
@@ -23,7 +24,8 @@ static int classify(struct finder *f)
 	static const uint8_t class_of[REACH_CLASSES] = {
 		[REACH_STALE] = HOLDER_OF_STALE,
 		[REACH_POSSIBLE] = HOLDER_OF_POSSIBLE,
-		[REACH_HELD] = HOLDER_OF_STACK, /* if nothing else does */
+		[REACH_STACK] = HOLDER_OF_STACK,
+		[REACH_HELD] = HOLDER_OF_HELD,
 	};
 	const uint8_t *seen = reach_pass_classes(f->in->pass);
 	uint8_t *classes = f->h->classes = malloc((size_t)f->h->nr_blocks + 1);
@@ -34,37 +36,6 @@ static int classify(struct finder *f)
 		classes[i] = seen[i]	       ? class_of[seen[i]]
 			     : f->in->final[i] ? HOLDER_OF_MOVED
 					       : HOLDER_OF_LOST;
-	return 0;
-}
-
-/* A block that a word to @to makes held for good, if it is not yet, goes to the end of @stack. */
-static void hold(struct finder *f, uint32_t to, uint32_t *stack, size_t *nr)
-{
-	if (to & REACH_INTERIOR || f->h->classes[to] != HOLDER_OF_STACK)
-		return;
-	f->h->classes[to] = HOLDER_OF_HELD;
-	stack[(*nr)++] = to;
-}
-
-/* Which of the held blocks are so by other roots than stacks? */
-static int find_held(struct finder *f)
-{
-	const struct reach_graph *g = f->graph;
-	uint32_t *stack = malloc((g->nr + 1) * sizeof(*stack));
-	size_t nr = 0;
-
-	if (!stack)
-		return -ENOMEM;
-	for (size_t i = 0; i < g->nr_roots; i++)
-		if (!f->in->is_stack(f->in->arg, g->roots[i].root))
-			hold(f, g->roots[i].to, stack, &nr);
-	while (nr) {
-		uint32_t at = stack[--nr];
-
-		for (uint32_t e = g->first[at]; e < g->first[at + 1]; e++)
-			hold(f, g->to[e], stack, &nr);
-	}
-	free(stack);
 	return 0;
 }
 
@@ -90,11 +61,12 @@ static void drop_edges(struct finder *f)
 		uint32_t end = g->first[from + 1];
 
 		g->first[from] = kept;
-		for (uint32_t e = at; e < end; e++)
-			__builtin_prefetch(&f->h->classes[g->to[e] & ~REACH_INTERIOR]);
-		for (; at < end; at++)
+		for (; at < end; at++) {
+			if (at + AHEAD < g->nr_to)
+				prefetch(&f->h->classes[g->to[at + AHEAD] & ~REACH_INTERIOR]);
 			if (counts(f, f->h->classes[from], g->to[at]))
 				g->to[kept++] = g->to[at] & ~REACH_INTERIOR;
+		}
 	}
 	g->first[g->nr] = kept;
 	g->nr_to = kept;
@@ -104,7 +76,7 @@ static uint8_t class_of_root(const struct finder *f, uint32_t root, bool stale)
 {
 	if (stale)
 		return HOLDER_OF_STALE;
-	return f->in->is_stack(f->in->arg, root) ? HOLDER_OF_STACK : HOLDER_OF_HELD;
+	return f->in->roots->is_stack(f->in->roots->arg, root) ? HOLDER_OF_STACK : HOLDER_OF_HELD;
 }
 
 /* Likewise of roots.  Returns how many words are left. */
@@ -200,8 +172,6 @@ static int add_roots(struct finder *f)
 
 static void visit_edges(struct holders *h, const struct reach_graph *g, uint32_t from)
 {
-	for (uint32_t e = g->first[from]; e < g->first[from + 1]; e++)
-		__builtin_prefetch(&h->parent[g->to[e]], 1);
 	for (uint32_t e = g->first[from]; e < g->first[from + 1]; e++) {
 		uint32_t to = g->to[e];
 
@@ -226,8 +196,8 @@ static int find_ways(struct finder *f)
 	for (uint32_t i = 0; i < h->nr_roots; i++)
 		visit_edges(h, f->graph, holders_root(h, i));
 	for (uint32_t i = 0; i < h->nr_order; i++) {
-		if (i + AHEAD < h->nr_order)
-			__builtin_prefetch(&f->graph->first[h->order[i + AHEAD]]);
+		reach_graph_expect(f->graph, h->order, i, h->nr_order, h->parent,
+				   sizeof(*h->parent));
 		visit_edges(h, f->graph, h->order[i]);
 	}
 	return 0;
@@ -276,8 +246,6 @@ int holders_find(struct holders *h, const struct holders_input *input)
 
 	*h = (struct holders){.nr_blocks = (uint32_t)g->nr, .nr_roots = input->nr_roots + 2};
 	err = classify(&f);
-	if (!err)
-		err = find_held(&f);
 	if (!err) {
 		drop_edges(&f);
 		g->nr_roots = drop_words(&f, g->roots, g->nr_roots, false);

@@ -48,9 +48,7 @@ struct holders_input {
 	uint32_t nr_roots; /* numbers of roots in the graph are below it */
 	const struct reach_block *blocks;
 	const struct live_amount *amounts; /* NULL: they are their sizes */
-	/* Is the root with this number a stack, or registers? */
-	bool (*is_stack)(const void *arg, uint32_t root);
-	const void *arg;
+	const struct reach_roots *roots;   /* those of the pass */
 };
 
 /* Find them.  @h is to be released in any case.  Returns 0 or -ENOMEM. */

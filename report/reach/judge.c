@@ -189,7 +189,8 @@ static int begin_pass(struct judge *j, const struct mlk_pass *of)
 	forget_current(j);
 	if (j->modules) {
 		err = root_names_new(&j->roots, j->modules, of);
-		j->numbering = (struct reach_roots){root_names_number, j->roots};
+		j->numbering =
+			(struct reach_roots){root_names_number, root_names_is_stack, j->roots};
 	}
 	if (!err)
 		err = reach_pass_new(&j->current, &j->world, of);
@@ -328,8 +329,7 @@ int judge_finish(struct judge *j)
 						    .nr_roots = root_names_nr(j->roots),
 						    .blocks = j->blocks,
 						    .amounts = j->amounts,
-						    .is_stack = root_names_is_stack,
-						    .arg = j->roots};
+						    .roots = &j->numbering};
 
 		err = holders_find(&j->holders, &input);
 	}

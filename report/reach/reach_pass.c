@@ -240,38 +240,42 @@ static int take_word(struct reach_pass *p, const struct mlk_pointer *word, uint3
 	return from != BLOCK_INDEX_NONE ? add_edge(p, from, root.to) : take_root(p, word, to, root);
 }
 
-/* Words of which the slots are brought near before they are looked up, and the blocks. */
-#define AHEAD	     32
-#define AHEAD_BLOCKS 16
-
-int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr)
+/* At most BLOCK_INDEX_MOST words. */
+static int take_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr)
 {
-	const struct block_index *index = p->world->index;
+	uint64_t values[BLOCK_INDEX_MOST] = {0};
+	uint32_t to[BLOCK_INDEX_MOST];
 	int err = 0;
 
+	for (size_t i = 0; i < nr; i++)
+		values[i] = untagged(p, words[i].value);
+	block_index_find_all(p->world->index, values, nr, to);
 	for (size_t i = 0; i < nr && !err; i++) {
-		uint32_t to;
-
 		if (words[i].address < p->address)
 			return -EINVAL;
 		p->address = words[i].address;
-		if (i + AHEAD < nr)
-			block_index_expect(index, untagged(p, words[i + AHEAD].value));
-		if (i + AHEAD_BLOCKS < nr)
-			block_index_expect_block(index, untagged(p, words[i + AHEAD_BLOCKS].value));
-		to = block_index_find(index, untagged(p, words[i].value));
-		if (to != BLOCK_INDEX_NONE)
-			err = take_word(p, &words[i], to);
+		if (to[i] != BLOCK_INDEX_NONE)
+			err = take_word(p, &words[i], to[i]);
 	}
+	return err;
+}
+
+int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr)
+{
+	int err = 0;
+
+	for (size_t at = 0; at < nr && !err; at += BLOCK_INDEX_MOST)
+		err = take_words(p, words + at,
+				 nr - at < BLOCK_INDEX_MOST ? nr - at : BLOCK_INDEX_MOST);
 	return err;
 }
 
 /* A walk from block to block. */
 struct walk {
 	const struct reach_graph *graph;
-	uint8_t *class; /* by block, of this pass */
-	uint32_t *stack;
-	size_t nr;
+	uint8_t *class;	 /* by block, of this pass */
+	uint32_t *queue; /* all blocks that were reached */
+	size_t nr, next; /* next: the first one whose words were not followed */
 };
 
 static void reach(struct walk *w, uint32_t block, enum reach_class class)
@@ -279,7 +283,7 @@ static void reach(struct walk *w, uint32_t block, enum reach_class class)
 	if (w->class[block] >= class)
 		return;
 	w->class[block] = (uint8_t) class;
-	w->stack[w->nr++] = block;
+	w->queue[w->nr++] = block;
 }
 
 /* Follow the words of block @from: those that point to beginnings, and others. */
@@ -289,17 +293,18 @@ static void follow(struct walk *w, uint32_t from, bool starts, bool interiors,
 	const struct reach_graph *g = w->graph;
 
 	for (size_t i = g->first[from]; i < g->first[from + 1]; i++)
-		__builtin_prefetch(&w->class[g->to[i] & ~REACH_INTERIOR]);
-	for (size_t i = g->first[from]; i < g->first[from + 1]; i++)
 		if (g->to[i] & REACH_INTERIOR ? interiors : starts)
 			reach(w, g->to[i] & ~REACH_INTERIOR, class);
 }
 
-/* Give @class to all that can be reached from what is on the stack, by beginnings alone or not. */
+/* Give @class to all that can be reached from what is in the queue, by beginnings alone or not. */
 static void walk_on(struct walk *w, bool interiors, enum reach_class class)
 {
-	while (w->nr)
-		follow(w, w->stack[--w->nr], true, interiors, class);
+	for (; w->next < w->nr; w->next++) {
+		reach_graph_expect(w->graph, w->queue, w->next, w->nr, w->class, 1);
+		follow(w, w->queue[w->next], true, interiors, class);
+	}
+	w->nr = w->next = 0;
 }
 
 static void reach_list(struct walk *w, const struct reach_word *all, size_t nr, bool interior,
@@ -310,19 +315,36 @@ static void reach_list(struct walk *w, const struct reach_word *all, size_t nr, 
 			reach(w, all[i].to & ~REACH_INTERIOR, class);
 }
 
+/* The beginnings that roots point to which are no stacks. */
+static void reach_lasting(struct walk *w, const struct reach_roots *roots)
+{
+	const struct reach_graph *g = w->graph;
+
+	for (size_t i = 0; i < g->nr_roots; i++)
+		if (!(g->roots[i].to & REACH_INTERIOR) &&
+		    !roots->is_stack(roots->arg, g->roots[i].root))
+			reach(w, g->roots[i].to, REACH_HELD);
+}
+
 /* What a root reaches by beginnings; then what it reaches at all, and last what only stale words
  * do. */
 static void walk_all(const struct reach_pass *p, struct walk *w)
 {
 	const struct reach_graph *g = &p->graph;
+	const struct reach_roots *roots = p->world->roots;
+	enum reach_class held = roots ? REACH_STACK : REACH_HELD;
 	bool interiors = !p->world->starts_only;
 
-	reach_list(w, g->roots, g->nr_roots, false, REACH_HELD);
-	walk_on(w, false, REACH_HELD);
+	if (roots) {
+		reach_lasting(w, roots);
+		walk_on(w, false, REACH_HELD);
+	}
+	reach_list(w, g->roots, g->nr_roots, false, held);
+	walk_on(w, false, held);
 	if (interiors) {
 		reach_list(w, g->roots, g->nr_roots, true, REACH_POSSIBLE);
 		for (uint32_t i = 0; i < g->nr; i++)
-			if (w->class[i] == REACH_HELD)
+			if (w->class[i] >= held)
 				follow(w, i, false, true, REACH_POSSIBLE);
 		walk_on(w, true, REACH_POSSIBLE);
 	}
@@ -337,20 +359,23 @@ int reach_pass_judge(struct reach_pass *p, uint8_t *classes)
 	size_t nr = p->graph.nr;
 	struct walk w = {.graph = &p->graph,
 			 .class = calloc(nr + 1, 1),
-			 .stack = calloc(nr + 1, sizeof(*w.stack))};
+			 .queue = malloc((nr + 1) * sizeof(*w.queue))};
 
 	while (p->next_first <= nr)
 		p->graph.first[p->next_first++] = (uint32_t)p->graph.nr_to;
-	if (w.class && w.stack)
+	if (w.class && w.queue)
 		walk_all(p, &w);
-	free(w.stack);
-	if (!w.class || !w.stack) {
+	free(w.queue);
+	if (!w.class || !w.queue) {
 		free(w.class);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < nr; i++)
-		if (classes[i] < w.class[i])
-			classes[i] = w.class[i];
+	for (size_t i = 0; i < nr; i++) {
+		uint8_t class = w.class[i] == REACH_STACK ? REACH_HELD : w.class[i];
+
+		if (classes[i] < class)
+			classes[i] = class;
+	}
 	p->classes = w.class;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "format/reach.h"
+#include "report/base/prefetch.h"
 #include "report/reach/block_index.h"
 
 /* Blocks of a process, at most: the bit above their numbers is used. */
@@ -17,7 +18,9 @@ enum reach_class {
 	REACH_LOST,	/* no word points to it but from lost blocks */
 	REACH_STALE,	/* only words do that nothing reads any more */
 	REACH_POSSIBLE, /* by way of a word that points into a block and not to its beginning */
-	REACH_HELD,	/* from a root by words that point to beginnings */
+	REACH_STACK,	/* from a root by words that point to beginnings, but from stacks and
+			   registers alone; it is REACH_HELD where nobody asks which root */
+	REACH_HELD,	/* also from other roots */
 	REACH_CLASSES
 };
 
@@ -34,6 +37,8 @@ struct reach_roots {
 	/* The number of the root of @kind at @where: an address, or the thread's or given root's
 	 * place in the pass.  @stale: nothing reads it any more.  Below REACH_INTERIOR. */
 	uint32_t (*number)(void *arg, enum reach_root kind, uint64_t where, bool stale);
+	/* Is the root with this number a stack, or registers? */
+	bool (*is_stack)(const void *arg, uint32_t root);
 	void *arg;
 };
 
@@ -52,6 +57,25 @@ struct reach_graph {
 	struct reach_word *roots, *stale;
 	size_t nr_roots, room_roots, nr_stale, room_stale;
 };
+
+/* A walk comes to queue[at] of @nr blocks: bring near what it needs for those that follow, and what
+ * it keeps of blocks in @kept, @size bytes each. */
+static inline void reach_graph_expect(const struct reach_graph *g, const uint32_t *queue, size_t at,
+				      size_t nr, const void *kept, size_t size)
+{
+	enum { FIRST = 24, WORDS = 12, BLOCKS = 4, MOST = 32 };
+
+	if (at + FIRST < nr)
+		prefetch(&g->first[queue[at + FIRST]]);
+	if (at + WORDS < nr)
+		prefetch(&g->to[g->first[queue[at + WORDS]]]);
+	if (at + BLOCKS < nr) {
+		const uint32_t *first = &g->first[queue[at + BLOCKS]];
+
+		for (uint32_t e = first[0]; e < first[1] && e - first[0] < MOST; e++)
+			prefetch((const char *)kept + size * (g->to[e] & ~REACH_INTERIOR));
+	}
+}
 
 /* What is known before the words are read; all is borrowed. */
 struct reach_world {
@@ -75,8 +99,8 @@ int reach_pass_new(struct reach_pass **out, const struct reach_world *world,
 /* Take in its words.  Returns 0, -ENOMEM, or -EINVAL: they do not ascend. */
 int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr);
 
-/* All words are in: raise classes[i] of each block to what this pass says, if that is more.
- * Returns 0 or -ENOMEM. */
+/* All words are in: raise classes[i] of each block to what this pass says, if that is more;
+ * REACH_STACK counts as REACH_HELD.  Returns 0 or -ENOMEM. */
 int reach_pass_judge(struct reach_pass *p, uint8_t *classes);
 
 /* After that: what this pass said of each block, and the graph, in which the caller may change what

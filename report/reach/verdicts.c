@@ -8,6 +8,7 @@
 #include "report/live/sampling.h"
 #include "report/reach/judge.h"
 #include "report/reach/root_names.h"
+#include "report/reach/words_ahead.h"
 
 struct verdicts {
 	struct judge *all; /* by tgid */
@@ -125,16 +126,17 @@ static int take_blocks(struct court *c)
 static int read_words(struct court *c, bool again)
 {
 	struct verdicts *v = c->verdicts;
-	struct mlk_record record;
-	int more = 0, err = 0;
+	const struct mlk_pointers *words = NULL;
+	struct words_ahead *ahead;
+	int more = 0, err = words_ahead_new(&ahead, c->trace);
 
-	mlk_reader_rewind(c->trace, MLK_RECORD_POINTERS);
-	while (!err && (more = mlk_reader_next(c->trace, &record)) > 0) {
-		struct judge *j = judge_of(v, record.pointers.tgid);
+	while (!err && (more = words_ahead_next(ahead, &words)) > 0) {
+		struct judge *j = judge_of(v, words->tgid);
 
 		if (j && j->again == again)
-			err = judge_take_words(j, &record.pointers);
+			err = judge_take_words(j, words);
 	}
+	words_ahead_free(ahead);
 	for (size_t i = 0; i < v->nr && !err; i++)
 		if (v->all[i].again == again)
 			err = judge_end_words(&v->all[i]);

@@ -132,10 +132,10 @@ static void find(const struct heap *h, struct holders *found)
 		{.start = BASE, .end = BASE + (UINT64_C(1) << 30), .path = "[heap]"},
 		{.start = STACK, .end = STACK + 4096, .path = "[stack]"}};
 	static const struct mlk_pass pass = {.ranges = ranges, .nr_ranges = 3};
-	const struct reach_roots roots = {number_of_root, NULL};
+	const struct reach_roots roots = {number_of_root, is_stack, NULL};
 	struct block_index index;
 	struct reach_world world = {.index = &index, .roots = &roots};
-	struct holders_input input = {.blocks = h->blocks, .nr_roots = ROOTS, .is_stack = is_stack};
+	struct holders_input input = {.blocks = h->blocks, .nr_roots = ROOTS, .roots = &roots};
 	uint8_t classes[BLOCKS] = {0};
 
 	assert_int_equal(block_index_make(&index, h->blocks, h->nr), 0);

@@ -239,7 +239,7 @@ static void classes_are_those_of_a_plain_search(void **state)
 	}
 	/* none of them is rare */
 	for (int class = 0; class < REACH_CLASSES; class ++)
-		assert_true(seen[class] > 500);
+		assert_true(class == REACH_STACK ? !seen[class] : seen[class] > 500);
 }
 
 static void what_is_free_is_less_what_lives(void **state)
