@@ -24,6 +24,9 @@
 #define JEMALLOC_ROOT_NR    (1u << 18)
 #define JEMALLOC_ROOT_BYTES (UINT64_C(8) * JEMALLOC_ROOT_NR)
 
+/* cache_bin_preceding_junk: before the stacks of a thread's cache. */
+#define JEMALLOC_MARK_BEFORE UINT64_C(0x7a7a7a7a7a7a7a7a)
+
 /* struct edata_s: pages that are one block, or regions of one size. */
 struct jemalloc_extent {
 	uint64_t edata; /* its address */
@@ -46,6 +49,7 @@ struct jemalloc {
 	uint64_t *arenas; /* arena_t */
 	size_t nr_arenas, room_arenas;
 	uint64_t lists;			 /* where an arena has tcache_ql; 0: not known yet */
+	uint64_t stack_bytes;		 /* of all stacks of a cache; 0: none was met */
 	struct jemalloc_extent *extents; /* in use at the last walk, by the address of edata */
 	size_t nr_extents, room_extents;
 	uint64_t unwalked; /* bytes, by the last walk */
@@ -83,6 +87,10 @@ int jemalloc_walk(struct jemalloc *j, struct heap_memory *m, struct heap_list *l
 /* For jemalloc_walk(), in jemalloc_cache.c: tell which blocks of @list, sorted, are in caches of
  * threads.  Returns 0 or -ENOMEM. */
 int jemalloc_mark_cached(struct jemalloc *j, struct heap_memory *m, struct heap_list *list);
+
+/* For jemalloc_walk(), in jemalloc_ended.c: note what memory of @list, which is free, has stacks of
+ * caches that are gone.  Returns as jemalloc_mark_cached(). */
+int jemalloc_find_ended(struct jemalloc *j, struct heap_memory *m, const struct heap_list *list);
 
 /* Add what is free now, and was not at the last walk, to @list, in any order.  Returns 0, -ENOMEM
  * or -E2BIG. */

@@ -24,7 +24,6 @@
 #define BIN_EMPTY 20
 #define MOST_BINS 76
 
-#define MARK_BEFORE UINT64_C(0x7a7a7a7a7a7a7a7a) /* cache_bin_preceding_junk */
 #define MARK_BEHIND UINT64_C(0xa7a7a7a7a7a7a7a7) /* cache_bin_trailing_junk */
 
 #define IN_PAGE	    (HEAP_PAGE / 8)
@@ -97,7 +96,7 @@ static bool read_cache(const struct heap_memory *m, uint64_t bins, struct cache 
 		return false;
 	c->stack = stack_of(bytes);
 	if (c->stack % HEAP_PAGE || heap_memory_read(m, c->stack, &mark, sizeof(mark)) ||
-	    mark != MARK_BEFORE)
+	    mark != JEMALLOC_MARK_BEFORE)
 		return false;
 	low = c->stack + 8;
 	for (c->nr = 0; c->nr < len / BIN_BYTES; low = c->ends[c->nr++]) {
@@ -235,6 +234,7 @@ static int mark_stack(void *arg, const struct cache *cache)
 	struct heap_block *block = heap_list_find(k->list, cache->stack);
 
 	k->caches++;
+	k->j->stack_bytes = cache->ends[cache->nr - 1] + 8 - cache->stack;
 	if (!block || block->state != MLK_HEAP_USED)
 		return 0;
 	block->state = MLK_HEAP_OWN;
@@ -278,7 +278,7 @@ static bool visit_words(struct marking *k, const struct heap_memory *m,
 static bool is_unknown(struct marking *k, const struct heap_memory *m,
 		       const struct heap_block *block)
 {
-	return block->state == MLK_HEAP_USED && block->words[0] == MARK_BEFORE &&
+	return block->state == MLK_HEAP_USED && block->words[0] == JEMALLOC_MARK_BEFORE &&
 	       block->address % HEAP_PAGE == 0 && visit_words(k, m, block, MARK_BEHIND);
 }
 

@@ -61,7 +61,7 @@ bool jemalloc_extent_fits(const struct jemalloc *j, const struct jemalloc_extent
 	if (e->szind >= j->nr_sizes)
 		return false;
 	if (e->slab)
-		return !inside && e->region < JEMALLOC_LARGE && e->size % e->region == 0 &&
+		return !inside && e->region < JEMALLOC_LARGE && e->region <= e->size &&
 		       e->size / e->region <= JEMALLOC_REGIONS;
 	/* a page more, in which it begins anywhere; what is sampled has a page for itself */
 	return inside + e->region <= e->size &&

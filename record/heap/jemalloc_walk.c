@@ -250,6 +250,8 @@ int jemalloc_walk(struct jemalloc *j, struct heap_memory *m, struct heap_list *l
 		qsort(j->extents, j->nr_extents, sizeof(*j->extents), by_edata);
 	heap_list_sort(list);
 	err = jemalloc_mark_cached(j, m, list);
+	if (!err)
+		err = jemalloc_find_ended(j, m, list);
 	/* last, as caches lead to more of them */
 	if (!err)
 		err = add_bases(j, list);
