@@ -48,6 +48,7 @@ struct jemalloc {
 	size_t nr_own, room_own;
 	uint64_t *arenas; /* arena_t */
 	size_t nr_arenas, room_arenas;
+	size_t tries;			 /* of what may be one */
 	uint64_t lists;			 /* where an arena has tcache_ql; 0: not known yet */
 	uint64_t stack_bytes;		 /* of all stacks of a cache; 0: none was met */
 	struct jemalloc_extent *extents; /* in use at the last walk, by the address of edata */

@@ -28,7 +28,8 @@
 
 #define IN_PAGE	    (HEAP_PAGE / 8)
 #define ARENA_BYTES (32u << 10) /* of an arena, in which the list begins */
-#define MOST_ARENAS 65536
+#define MOST_ARENAS 4096
+#define MOST_TRIES  4096 /* of what may be arenas, until one has the list */
 #define MOST_CACHES 65536
 #define MOST_STACK  8192 /* pointers of one size */
 #define TRIES	    8
@@ -108,49 +109,65 @@ static bool read_cache(const struct heap_memory *m, uint64_t bins, struct cache 
 	return false;
 }
 
-static int visit_cached(const struct jemalloc *j, const struct heap_memory *m,
-			const struct cache *c, cached_fn visit, void *arg)
+/* Who wants to know of all caches. */
+struct visitor {
+	const struct jemalloc *j;
+	const struct heap_memory *m;
+	int (*each)(void *arg, const struct cache *cache); /* NULL: nobody */
+	cached_fn cached;				   /* of what is in it, behind that */
+	void *arg;
+	unsigned int left; /* caches that are still looked at */
+};
+
+static int visit_cached(const struct visitor *v, const struct cache *c)
 {
 	uint64_t pointers[MOST_STACK];
 	int err = 0;
 
-	for (size_t i = 0; i < c->nr && i < j->nr_sizes; i++) {
+	for (size_t i = 0; i < c->nr && i < v->j->nr_sizes; i++) {
 		const size_t nr = (size_t)(c->ends[i] - c->heads[i]) / 8;
 
-		if (heap_memory_read(m, c->heads[i], pointers, nr * 8))
+		if (heap_memory_read(v->m, c->heads[i], pointers, nr * 8))
 			continue;
 		for (size_t k = 0; k < nr && !err; k++)
-			err = visit(arg, j, pointers[k], i);
+			err = v->cached(v->arg, v->j, pointers[k], i);
 	}
 	return err;
 }
 
-/* Visit all caches of the @arena, whose list is at j->lists: first @each, which may be NULL, and
- * then what is in it.  A cache that cannot be one is read again.  Returns as they do. */
-static int visit_arena(const struct jemalloc *j, const struct heap_memory *m, uint64_t arena,
-		       int (*each)(void *arg, const struct cache *cache), cached_fn visit,
-		       void *arg)
+/* Visit all caches of the @arena.  One that cannot be a cache is read again. */
+static int visit_arena(struct visitor *v, uint64_t arena)
 {
 	uint64_t first, slow, bins, next;
 	struct cache cache;
 	int err = 0;
 
-	if (heap_memory_read(m, arena + j->lists, &first, sizeof(first)))
+	if (heap_memory_read(v->m, arena + v->j->lists, &first, sizeof(first)))
 		return 0;
-	slow = first;
-	for (int i = 0; i < MOST_CACHES && !err && is_slow(m, slow, arena, &bins, &next); i++) {
+	for (slow = first; v->left && is_slow(v->m, slow, arena, &bins, &next); slow = next) {
 		bool is = false;
 
+		v->left--;
 		for (int try = 0; !is && try < TRIES; try++)
-			is = read_cache(m, bins, &cache);
-		if (is && each)
-			err = each(arg, &cache);
+			is = read_cache(v->m, bins, &cache);
+		if (is && v->each)
+			err = v->each(v->arg, &cache);
 		if (is && !err)
-			err = visit_cached(j, m, &cache, visit, arg);
-		slow = next;
-		if (slow == first || heap_memory_stopped(m))
+			err = visit_cached(v, &cache);
+		if (err || next == first || heap_memory_stopped(v->m))
 			break;
 	}
+	return err;
+}
+
+/* Visit the caches of all arenas.  Returns as the visitor's functions. */
+static int visit_all(struct visitor *v)
+{
+	int err = 0;
+
+	v->left = MOST_CACHES;
+	for (size_t i = 0; i < v->j->nr_arenas && !err; i++)
+		err = visit_arena(v, v->j->arenas[i]);
 	return err;
 }
 
@@ -185,7 +202,7 @@ static int take_arena(struct jemalloc *j, struct heap_memory *m, uint64_t word)
 
 	if (base <= 0)
 		return base;
-	if (!j->lists)
+	if (!j->lists && j->tries++ < MOST_TRIES)
 		j->lists = find_list(m, word);
 	if (!j->lists || !has_list(m, word, j->lists) || j->nr_arenas >= MOST_ARENAS)
 		return 0;
@@ -208,7 +225,7 @@ static int find_arenas(struct jemalloc *j, struct heap_memory *m)
 	if (!pages)
 		return -ENOMEM;
 	pages->fd = m->pagemap;
-	j->nr_arenas = 0;
+	j->nr_arenas = j->tries = 0;
 	pages_begin(pages, j->from);
 	while (!err && !heap_memory_stopped(m) && pages_next(pages, j->to, &from, &to) > 0)
 		for (; from < to && !err; from += HEAP_PAGE) {
@@ -294,10 +311,11 @@ static int mark_unknown(struct marking *k, const struct heap_memory *m, struct h
 int jemalloc_mark_cached(struct jemalloc *j, struct heap_memory *m, struct heap_list *list)
 {
 	struct marking k = {.j = j, .list = list};
+	struct visitor v = {.j = j, .m = m, .each = mark_stack, .cached = mark_block, .arg = &k};
 	int err = find_arenas(j, m);
 
-	for (size_t i = 0; i < j->nr_arenas && !err; i++)
-		err = visit_arena(j, m, j->arenas[i], mark_stack, mark_block, &k);
+	if (!err)
+		err = visit_all(&v);
 	for (size_t i = 0; i < list->nr && !err; i++)
 		if (is_unknown(&k, m, &list->v[i]))
 			err = mark_unknown(&k, m, &list->v[i]);
@@ -317,9 +335,7 @@ static int add_cached(void *arg, const struct jemalloc *j, uint64_t address, siz
 
 int jemalloc_look_at_caches(struct jemalloc *j, struct heap_memory *m, struct heap_list *list)
 {
-	int err = 0;
+	struct visitor v = {.j = j, .m = m, .cached = add_cached, .arg = list};
 
-	for (size_t i = 0; i < j->nr_arenas && !err; i++)
-		err = visit_arena(j, m, j->arenas[i], NULL, add_cached, list);
-	return err;
+	return visit_all(&v);
 }

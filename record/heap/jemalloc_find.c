@@ -17,8 +17,12 @@
 #define ENOUGH	     4		     /* pages that must fit, */
 #define BAD_OF	     8		     /* and at most one of so many may not: it may be changing */
 #define SAMPLE	     4096	     /* pages that are looked at */
-#define MOST_PAGES   65536	     /* of the data */
-#define LG_QUANTUM   4		     /* usually; redis builds its own with 3 */
+#define MOST_READ    (1u << 20)	     /* pages of what may be leaves, in all */
+#define NEAR_BASE    16		     /* times 2 MiB from the beginning of a base block to a leaf */
+#define BASE_SHIFT   21
+#define MISSES	     1024
+#define MOST_PAGES   65536 /* of the data */
+#define LG_QUANTUM   4	   /* usually; redis builds its own with 3 */
 #define MOST_LG_SIZE 46
 
 /* What the pages of a leaf say. */
@@ -29,6 +33,8 @@ struct proof {
 	uint64_t element;      /* where the root has the element that leads to the leaf */
 	unsigned int fit, bad; /* pages */
 	unsigned int sizes, sizes_bad;
+	unsigned int read;	 /* pages of leaves */
+	uint64_t misses[MISSES]; /* where no base block is, in 2 MiB */
 };
 
 /* The sizes of all classes: four between each power of two and the next, of multiples of a quantum,
@@ -94,7 +100,8 @@ static int prove_leaf(struct proof *p, uint64_t leaf)
 	pages_begin(p->pages, leaf & ~(uint64_t)(HEAP_PAGE - 1));
 	while ((more = pages_next(p->pages, end, &from, &to)) > 0)
 		for (; from < to; from += HEAP_PAGE) {
-			if (heap_memory_stopped(p->m) || p->fit + p->bad > SAMPLE)
+			if (heap_memory_stopped(p->m) || p->fit + p->bad > SAMPLE ||
+			    p->read++ >= MOST_READ)
 				return 0;
 			if (heap_memory_read(p->m, from, elements, sizeof(elements)))
 				continue;
@@ -111,12 +118,20 @@ static int prove_leaf(struct proof *p, uint64_t leaf)
 	return more;
 }
 
-/* Can a leaf be at @leaf? */
-static bool may_be_leaf(const struct heap_memory *m, uint64_t leaf)
+/* Can a leaf be at @leaf? It lies in a base block.  Many words of a program may point to where none
+ * is. */
+static bool may_be_leaf(struct proof *p, uint64_t leaf)
 {
-	const struct mlk_range *range = leaf % LEAF_ALIGN ? NULL : heap_memory_range(m, leaf);
+	const struct mlk_range *range = leaf % LEAF_ALIGN ? NULL : heap_memory_range(p->m, leaf);
+	uint64_t *miss = &p->misses[(leaf >> BASE_SHIFT) % MISSES];
 
-	return range && !range->path[0] && range->end - leaf >= LEAF_BYTES;
+	if (!range || range->path[0] || range->end - leaf < LEAF_BYTES ||
+	    *miss == leaf >> BASE_SHIFT)
+		return false;
+	if (jemalloc_find_base(p->j, p->m, leaf, NEAR_BASE) > 0)
+		return true;
+	*miss = leaf >> BASE_SHIFT;
+	return false;
 }
 
 /* Does the word at @at, which is @leaf, lead to a leaf of the tree? */
@@ -124,7 +139,7 @@ static bool is_element(struct proof *p, uint64_t at, uint64_t leaf)
 {
 	static const unsigned int quanta[] = {LG_QUANTUM, 3};
 
-	if (!may_be_leaf(p->m, leaf))
+	if (!may_be_leaf(p, leaf))
 		return false;
 	p->element = at;
 	for (size_t i = 0; i < sizeof(quanta) / sizeof(*quanta); i++) {

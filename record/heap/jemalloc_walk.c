@@ -102,7 +102,7 @@ static bool is_extent(const struct tree_walk *w, const struct jemalloc_extent *e
 	       (element >> 2 & 7) == e->state &&
 	       (e->state || ((element & 1) == e->slab && element >> 48 == e->szind)) &&
 	       !heap_memory_read(w->m, at, &again, sizeof(again)) && again == element &&
-	       heap_memory_range(w->m, e->address + e->size - 1);
+	       heap_memory_range(w->m, page + e->size - 1);
 }
 
 /* The page at @page has the element at @at, which was @element. */

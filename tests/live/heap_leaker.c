@@ -30,7 +30,7 @@ struct worker {
 };
 
 static struct worker workers[THREADS];
-static atomic_int nr_ready;
+static atomic_int nr_ready, nr_paused;
 
 int mallctl(const char *name, void *old, size_t *len, void *new, size_t new_len)
 	__attribute__((weak));
@@ -100,8 +100,12 @@ static void *work(void *arg)
 	struct worker *w = arg;
 
 	run(w);
-	scrub();
 	nr_ready++;
+	/* what has been in the cache of one that ends is in memory that nobody uses again */
+	while (nr_ready < THREADS)
+		usleep(1000);
+	scrub();
+	nr_paused += !w->ends;
 	while (!w->ends)
 		pause();
 	return NULL;
@@ -158,7 +162,7 @@ int main(void)
 	}
 	for (unsigned int i = 1; i < THREADS; i += 2)
 		pthread_join(workers[i].thread, NULL);
-	while (nr_ready < THREADS)
+	while (nr_paused < THREADS / 2)
 		usleep(1000);
 	tell_all();
 	say("ready\n");
