@@ -9,6 +9,7 @@
 
 #include "record/base/clock.h"
 #include "record/heap/glibc.h"
+#include "record/heap/jemalloc.h"
 
 #define LOOKS	 5	  /* at free blocks, */
 #define APART_NS 1000000u /* so far apart */
@@ -17,13 +18,17 @@
 
 struct heap {
 	struct glibc glibc;
-	bool searched, known; /* the allocator was looked for, and found */
-	char name[32];
+	struct jemalloc jemalloc;
+	bool searched;		      /* allocators were looked for, */
+	bool has_glibc, has_jemalloc; /* and found */
+	char name[64];
 	unsigned int walks;
 	uint64_t begin_ns, end_ns;
 	struct heap_list first, last; /* of the first walk, of the last one */
 	struct heap_list free;	      /* at any time in between */
-	struct heap_list caches;      /* of threads */
+	struct heap_list caches;      /* of threads, glibc's */
+	struct heap_list others;      /* of the last walk, jemalloc's */
+	struct mlk_heap_arena *arenas;
 	struct heap_memory memory;
 };
 
@@ -65,26 +70,44 @@ static bool find_version(struct heap *h, const struct maps *maps, const struct m
 	return glibc_knows_version(&h->glibc) && (found || !is_libc(m->path));
 }
 
+/* The writable data of the file that mapping @i is the first one of, from mapping *@at on: what is
+ * zero at first is in memory behind the file's.  Returns whether there is more; *@at is the mapping
+ * behind, and what was found [*@start, *@end). */
+static bool next_data(const struct maps *maps, size_t i, size_t *at, uint64_t *start, uint64_t *end)
+{
+	const struct mlk_mapping *file = &maps->v[i];
+
+	for (; *at < maps->nr; (*at)++) {
+		const struct mlk_mapping *m = &maps->v[*at];
+		const bool follows = *at > i && m->start == maps->v[*at - 1].end && !m->path[0];
+
+		if (m->inode ? !maps_same_file(m, file) : !follows)
+			return false;
+		if (!(m->perms & MLK_PERM_W))
+			continue;
+		*start = m->start;
+		*end = m->end;
+		(*at)++;
+		return true;
+	}
+	return false;
+}
+
+static uint64_t cut_data(uint64_t start, uint64_t end)
+{
+	return end - start < MOST_DATA ? end : start + MOST_DATA;
+}
+
 /* Look for glibc's malloc in the data of the file that mapping @i is the first one of. */
 static bool find_in(struct heap *h, const struct maps *maps, size_t i)
 {
-	const struct mlk_mapping *m = &maps->v[i];
 	bool found = false;
-	uint64_t end = m->end;
+	uint64_t start, end;
+	size_t at = i;
 
-	for (; i < maps->nr && !found; i++) {
-		const struct mlk_mapping *at = &maps->v[i];
-
-		/* what is zero at first is in memory behind the file's */
-		if (at->inode ? !maps_same_file(at, m) : at->start != end || at->path[0])
-			break;
-		end = at->end;
-		if (at->perms & MLK_PERM_W)
-			found = glibc_find_main(
-				&h->glibc, &h->memory, at->start,
-				end - at->start < MOST_DATA ? end : at->start + MOST_DATA);
-	}
-	return found && h->glibc.main_arena && find_version(h, maps, m);
+	while (!found && next_data(maps, i, &at, &start, &end))
+		found = glibc_find_main(&h->glibc, &h->memory, start, cut_data(start, end));
+	return found && h->glibc.main_arena && find_version(h, maps, &maps->v[i]);
 }
 
 /* In the C library, or in a program that was linked with it. */
@@ -92,7 +115,7 @@ static void find_glibc(struct heap *h, const struct maps *maps)
 {
 	const struct mlk_mapping *of = NULL;
 
-	for (size_t i = 0; i < maps->nr && !h->known; i++) {
+	for (size_t i = 0; i < maps->nr && !h->has_glibc; i++) {
 		const struct mlk_mapping *m = &maps->v[i];
 
 		if (!m->inode || (of && maps_same_file(of, m)))
@@ -100,14 +123,46 @@ static void find_glibc(struct heap *h, const struct maps *maps)
 		if (of && !is_libc(m->path))
 			continue;
 		of = m;
-		h->known = find_in(h, maps, i);
-		if (!h->known)
+		h->has_glibc = find_in(h, maps, i);
+		if (!h->has_glibc)
 			glibc_release(&h->glibc);
 	}
-	if (h->known && h->glibc.minor == GLIBC_UNKNOWN)
-		snprintf(h->name, sizeof(h->name), "glibc");
-	else if (h->known)
-		snprintf(h->name, sizeof(h->name), "glibc 2.%d", h->glibc.minor);
+}
+
+/* In any file: its data are searched as one piece, as they follow each other. */
+static int find_jemalloc(struct heap *h, const struct maps *maps)
+{
+	int found = 0;
+
+	for (size_t i = 0; i < maps->nr && !found; i++) {
+		uint64_t start, end, first = 0, last = 0;
+		size_t at = i;
+
+		if (!maps->v[i].inode || (i && maps_same_file(&maps->v[i - 1], &maps->v[i])))
+			continue;
+		while (next_data(maps, i, &at, &start, &end)) {
+			first = first ? first : start;
+			last = end;
+		}
+		if (!first)
+			continue;
+		found = jemalloc_find(&h->jemalloc, &h->memory, first, cut_data(first, last));
+		if (found <= 0)
+			jemalloc_release(&h->jemalloc);
+	}
+	h->has_jemalloc = found > 0;
+	return found < 0 ? found : 0;
+}
+
+static void set_name(struct heap *h)
+{
+	char version[16] = "";
+
+	if (h->has_glibc && h->glibc.minor != GLIBC_UNKNOWN)
+		snprintf(version, sizeof(version), " 2.%d", h->glibc.minor);
+	snprintf(h->name, sizeof(h->name), "%s%s%s%s", h->has_glibc ? "glibc" : "", version,
+		 h->has_glibc && h->has_jemalloc ? " and " : "",
+		 h->has_jemalloc ? "jemalloc 5.3" : "");
 }
 
 /* Blocks of @list that are threads' caches. */
@@ -127,22 +182,64 @@ static int keep_caches(struct heap *h, struct heap_list *list)
 	return err;
 }
 
+/* Walk through glibc's memory, if it is there. */
+static int walk_glibc(struct heap *h, struct heap_list *list)
+{
+	int err;
+
+	list->nr = 0;
+	if (!h->has_glibc)
+		return 0;
+	err = glibc_walk(&h->glibc, &h->memory, list);
+	return err ? err : keep_caches(h, list);
+}
+
+/* The same of jemalloc's.  Its blocks are added to @list. */
+static int walk_jemalloc(struct heap *h, struct heap_list *list)
+{
+	int err = h->has_jemalloc ? jemalloc_walk(&h->jemalloc, &h->memory, &h->others) : 0;
+
+	if (h->has_jemalloc && h->jemalloc.strange) {
+		h->has_jemalloc = false;
+		h->others.nr = 0;
+	}
+	for (size_t i = 0; i < h->others.nr && !err; i++)
+		err = heap_list_add(list, &h->others.v[i]);
+	if (h->has_jemalloc && !err)
+		heap_list_sort(list);
+	return err;
+}
+
 int heap_walk(struct heap *h, const struct heap_place *place)
 {
 	struct heap_list *list = h->walks ? &h->last : &h->first;
-	int err;
+	int err = 0;
 
 	set_place(h, place);
 	if (!h->searched) {
 		h->begin_ns = clock_now_ns();
 		find_glibc(h, place->maps);
+		err = find_jemalloc(h, place->maps);
 		h->searched = true;
 	}
 	h->walks++;
-	err = h->known ? glibc_walk(&h->glibc, &h->memory, list) : 0;
 	if (!err)
-		err = keep_caches(h, list);
+		err = walk_glibc(h, list);
+	if (!err)
+		err = walk_jemalloc(h, list);
+	set_name(h);
 	h->end_ns = clock_now_ns();
+	return err;
+}
+
+static int look_at_free(struct heap *h)
+{
+	int err = heap_memory_stopped(&h->memory) ? -ECANCELED : 0;
+
+	if (!err && h->has_glibc)
+		err = glibc_look_at_free(&h->glibc, &h->memory, &h->caches, &h->free);
+	if (!err && h->has_jemalloc)
+		err = jemalloc_look_at_free(&h->jemalloc, &h->memory, &h->free);
 	return err;
 }
 
@@ -152,10 +249,8 @@ int heap_look_at_free(struct heap *h, const struct heap_place *place)
 	int err = 0;
 
 	set_place(h, place);
-	for (int i = 0; h->known && i < LOOKS && !err; i++) {
-		err = heap_memory_stopped(&h->memory)
-			      ? -ECANCELED
-			      : glibc_look_at_free(&h->glibc, &h->memory, &h->caches, &h->free);
+	for (int i = 0; (h->has_glibc || h->has_jemalloc) && i < LOOKS && !err; i++) {
+		err = look_at_free(h);
 		nanosleep(&apart, NULL);
 	}
 	return err;
@@ -218,15 +313,34 @@ static uint64_t first_word(const struct heap_block *block, const struct maps *ma
 	return m && m->inode ? block->words[0] : 0;
 }
 
+/* Where words hold no block, of all allocators.  Returns how many, or -ENOMEM. */
+static ssize_t gather_arenas(struct heap *h)
+{
+	const size_t nr_glibc = h->has_glibc ? h->glibc.nr_arenas : 0;
+	size_t nr = h->has_jemalloc ? h->jemalloc.nr_own : 0;
+
+	nr = nr < MLK_MAX_HEAP_ARENAS - nr_glibc ? nr : MLK_MAX_HEAP_ARENAS - nr_glibc;
+	free(h->arenas);
+	h->arenas = calloc(nr_glibc + nr + 1, sizeof(*h->arenas));
+	if (!h->arenas)
+		return -ENOMEM;
+	if (nr_glibc)
+		memcpy(h->arenas, h->glibc.arenas, nr_glibc * sizeof(*h->arenas));
+	if (nr)
+		memcpy(h->arenas + nr_glibc, h->jemalloc.own, nr * sizeof(*h->arenas));
+	return (ssize_t)(nr_glibc + nr);
+}
+
 int heap_result(struct heap *h, const struct maps *maps, struct mlk_heap *heap,
 		struct mlk_heap_block **blocks, size_t *nr)
 {
 	struct mlk_heap_block *v = calloc(h->last.nr + 1, sizeof(*v));
+	ssize_t nr_arenas = gather_arenas(h);
 	size_t next = 0;
 
 	*blocks = v;
 	*nr = h->last.nr;
-	if (!v)
+	if (!v || nr_arenas < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < h->last.nr; i++)
 		h->last.v[i].state = compare(h, &h->last.v[i], &next);
@@ -239,9 +353,9 @@ int heap_result(struct heap *h, const struct maps *maps, struct mlk_heap *heap,
 	*heap = (struct mlk_heap){.allocator = h->name,
 				  .begin_ns = h->begin_ns,
 				  .end_ns = h->end_ns,
-				  .unwalked = h->glibc.unwalked,
-				  .arenas = h->glibc.arenas,
-				  .nr_arenas = h->known ? h->glibc.nr_arenas : 0};
+				  .unwalked = h->glibc.unwalked + h->jemalloc.unwalked,
+				  .arenas = h->arenas,
+				  .nr_arenas = (size_t)nr_arenas};
 	return 0;
 }
 
@@ -254,5 +368,8 @@ void heap_end(struct heap *h)
 	heap_list_release(&h->last);
 	heap_list_release(&h->free);
 	heap_list_release(&h->caches);
+	heap_list_release(&h->others);
+	jemalloc_release(&h->jemalloc);
+	free(h->arenas);
 	free(h);
 }

@@ -177,15 +177,13 @@ static uint32_t source_of(struct reach_pass *p, uint64_t address)
 	return i < index->nr && index->blocks[i].start <= address ? i : BLOCK_INDEX_NONE;
 }
 
-/* Is @address where glibc has its arenas? They are known, or where they usually are. */
-static bool is_arena(struct reach_pass *p, uint64_t address)
+/* Is @address where glibc usually has its arenas? */
+static bool is_arena(const struct reach_pass *p, uint64_t address)
 {
 	size_t at;
 	const struct mlk_range *range = range_of(p->pass, address, &at);
 	const char *name = range ? strrchr(range->path, '/') : NULL;
 
-	if (in_area(p->world->arenas, p->world->nr_arenas, &p->next_arena, address))
-		return true;
 	if (!range || !range->path[0])
 		return range && address % HEAP_ALIGN < ARENA_BYTES;
 	return name && (!strncmp(name, "/libc.so", 8) || !strncmp(name, "/libc-2.", 8));
@@ -221,7 +219,8 @@ static int take_root(struct reach_pass *p, const struct mlk_pointer *word, uint3
 	struct reach_graph *g = &p->graph;
 	bool stale = in_area(w->freed, w->nr_freed, &p->next_freed, word->address);
 
-	if (is_behind(p, word, to) && (stale || is_arena(p, word->address)))
+	if (in_area(w->arenas, w->nr_arenas, &p->next_arena, word->address) ||
+	    (is_behind(p, word, to) && (stale || is_arena(p, word->address))))
 		return 0;
 	stale |= in_area(p->unused, p->nr_unused, &p->next_unused, word->address);
 	root.root = number_of_root(p, REACH_ROOT_WORD, word->address, stale);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../samples/sample.h"
+#include "heap_scrub.h"
 
 #define LISTED	10007 /* blocks in lists and cycles */
 #define LISTED_BYTES 83
@@ -51,16 +51,6 @@ static void *get(size_t bytes)
 
 	get_bytes += malloc_usable_size(block);
 	return block;
-}
-
-static FRAME void scrub(void)
-{
-	volatile char room[48 << 10];
-
-	memset((char *)room, 0, sizeof(room));
-	__asm__ volatile("xor %%ecx, %%ecx; xor %%edx, %%edx; xor %%esi, %%esi; xor %%edi, %%edi;"
-			 "xor %%r8d, %%r8d; xor %%r9d, %%r9d; xor %%r10d, %%r10d; xor %%r11d, %%r11d"
-			 : : : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
 }
 
 static FRAME void tell(const char *what, size_t blocks)

@@ -1,0 +1,297 @@
+/* jemalloc_walk.c - from page to page of what is writable, by the tree of pages: see jemalloc.h */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "record/heap/jemalloc.h"
+#include "record/target/pages.h"
+
+#define SUMMED	 256 /* bytes of a block that are compared */
+#define AGAIN	 16  /* times that is read what cannot be so */
+#define IN_PAGE	 (HEAP_PAGE / 8)
+#define FARTHEST 512 /* times 2 MiB from the beginning of a base block */
+
+#define MOST_ELEMENTS (UINT64_C(1) << 30) /* that are looked at */
+
+/* One walk. */
+struct tree_walk {
+	struct jemalloc *j;
+	struct heap_memory *m;
+	struct heap_list *list;
+	struct pages *pages;
+	uint64_t behind; /* the end of the extent before */
+	uint64_t left;	 /* elements that may still be looked at */
+};
+
+/* Read what of the block is compared.  Returns whether it can be read. */
+static bool read_contents(struct tree_walk *w, struct heap_block *block)
+{
+	const size_t summed = block->size < SUMMED ? (size_t)block->size : SUMMED;
+	const uint8_t *contents = heap_memory_peek(w->m, block->address, summed);
+
+	if (!contents)
+		return false;
+	block->words[0] = heap_word(contents);
+	block->words[1] = summed < 16 ? 0 : heap_word(contents + 8);
+	block->sum = heap_sum(contents, summed);
+	return true;
+}
+
+static int add_block(struct tree_walk *w, uint64_t address, uint64_t size, bool used)
+{
+	struct heap_block block = {.address = address,
+				   .size = size,
+				   .arena = HEAP_NO_ARENA,
+				   .state = used ? MLK_HEAP_USED : MLK_HEAP_FREE};
+
+	if (used && !read_contents(w, &block)) {
+		w->j->unwalked += size;
+		return 0;
+	}
+	return heap_list_add(w->list, &block);
+}
+
+static bool is_free_region(const struct jemalloc_extent *e, uint64_t region)
+{
+	return e->free[region / 64] >> region % 64 & 1;
+}
+
+static int add_regions(struct tree_walk *w, const struct jemalloc_extent *e)
+{
+	int err = 0;
+
+	heap_memory_forget(w->m);
+	for (uint64_t i = 0; i < e->size / e->region && !err; i++)
+		err = add_block(w, e->address + i * e->region, e->region, !is_free_region(e, i));
+	return err;
+}
+
+static int keep_extent(struct jemalloc *j, const struct jemalloc_extent *e)
+{
+	if (grow_array(&j->extents, j->nr_extents, &j->room_extents, sizeof(*j->extents)))
+		return -ENOMEM;
+	j->extents[j->nr_extents++] = *e;
+	return 0;
+}
+
+/* Take the extent @e, whose first page has an element. */
+static int take_extent(struct tree_walk *w, const struct jemalloc_extent *e)
+{
+	int base = jemalloc_find_base(w->j, w->m, e->edata, FARTHEST), err;
+
+	if (base < 0)
+		return base;
+	if (!base || (!e->state && !jemalloc_extent_fits(w->j, e))) {
+		w->j->unwalked += e->size;
+		return 0;
+	}
+	if (e->state)
+		return add_block(w, e->address, e->size - e->address % HEAP_PAGE, false);
+	err = e->slab ? add_regions(w, e) : add_block(w, e->address, e->region, true);
+	return err ? err : keep_extent(w->j, e);
+}
+
+/* Does @e, which the element at @at leads to, begin at @page, and does the element say so, too? */
+static bool is_extent(const struct tree_walk *w, const struct jemalloc_extent *e, uint64_t page,
+		      uint64_t at, uint64_t element)
+{
+	uint64_t again;
+
+	return (e->address & ~(uint64_t)(HEAP_PAGE - 1)) == page &&
+	       (element >> 2 & 7) == e->state &&
+	       (e->state || ((element & 1) == e->slab && element >> 48 == e->szind)) &&
+	       !heap_memory_read(w->m, at, &again, sizeof(again)) && again == element &&
+	       heap_memory_range(w->m, page + e->size - 1);
+}
+
+/* The page at @page has the element at @at, which was @element. */
+static int take_element(struct tree_walk *w, uint64_t page, uint64_t at, uint64_t element)
+{
+	for (int i = 0; i < AGAIN; i++) {
+		struct jemalloc_extent e;
+
+		if (i && heap_memory_read(w->m, at, &element, sizeof(element)))
+			break;
+		if (!(element << 16))
+			return 0;
+		if (!jemalloc_read_extent(w->j, w->m, jemalloc_edata(element), &e) ||
+		    !is_extent(w, &e, page, at, element))
+			continue;
+		w->behind = page + e.size;
+		return take_extent(w, &e);
+	}
+	w->j->unwalked += HEAP_PAGE;
+	return 0;
+}
+
+/* Memory from @start to @end has the elements from that at @at on, which lie in one page. */
+static int walk_elements(struct tree_walk *w, uint64_t start, uint64_t end, uint64_t at)
+{
+	uint64_t elements[IN_PAGE];
+	const size_t nr = (size_t)((end - start) / HEAP_PAGE);
+	int err = 0;
+
+	if (heap_memory_stopped(w->m))
+		return -ECANCELED;
+	if (nr > w->left || heap_memory_read(w->m, at, elements, nr * 8)) {
+		w->j->unwalked += end - start;
+		return 0;
+	}
+	w->left -= nr;
+	for (size_t i = 0; i < nr && !err; i++)
+		if (elements[i] << 16 && start + i * HEAP_PAGE >= w->behind)
+			err = take_element(w, start + i * HEAP_PAGE, at + 8 * i, elements[i]);
+	return err;
+}
+
+/* Memory from @start to @end has elements of the leaf at @leaf, of which pages that are not there
+ * are zero. */
+static int walk_leaf(struct tree_walk *w, uint64_t start, uint64_t end, uint64_t leaf)
+{
+	const uint64_t page = start / HEAP_PAGE % JEMALLOC_LEAF_PAGES;
+	const uint64_t first = leaf + page * 8, last = first + (end - start) / HEAP_PAGE * 8;
+	const uint64_t behind = (last + HEAP_PAGE - 1) & ~(uint64_t)(HEAP_PAGE - 1);
+	uint64_t from, to;
+	int more = 1, err = 0;
+
+	pages_begin(w->pages, first & ~(uint64_t)(HEAP_PAGE - 1));
+	while (!err && (more = pages_next(w->pages, behind, &from, &to)) > 0)
+		for (; from < to && !err; from += HEAP_PAGE) {
+			uint64_t at = from < first ? first : from;
+			uint64_t until = last < from + HEAP_PAGE ? last : from + HEAP_PAGE;
+
+			err = walk_elements(w, start + (at - first) / 8 * HEAP_PAGE,
+					    start + (until - first) / 8 * HEAP_PAGE, at);
+		}
+	if (more < 0)
+		w->j->unwalked += end - start;
+	return err;
+}
+
+/* Walk through @range, by each leaf that there is for it. */
+static int walk_range(struct tree_walk *w, const struct mlk_range *range)
+{
+	uint64_t at = range->start, end;
+	int err = 0;
+
+	for (; at < range->end && !err; at = end) {
+		const uint64_t slot = at >> JEMALLOC_LEAF_SHIFT;
+		uint64_t leaf;
+		int base;
+
+		end = (slot + 1) << JEMALLOC_LEAF_SHIFT;
+		end = end < range->end ? end : range->end;
+		if (slot >= JEMALLOC_ROOT_NR ||
+		    heap_memory_read(w->m, w->j->root + slot * 8, &leaf, sizeof(leaf)) || !leaf)
+			continue;
+		base = leaf % 64 ? 0 : jemalloc_find_base(w->j, w->m, leaf, FARTHEST);
+		if (base > 0)
+			err = walk_leaf(w, at, end, leaf);
+		else
+			w->j->unwalked += HEAP_PAGE; /* and how much more is not known */
+		err = base < 0 ? base : err;
+	}
+	return err;
+}
+
+static int by_edata(const void *a, const void *b)
+{
+	const struct jemalloc_extent *x = a, *y = b;
+
+	return (x->edata > y->edata) - (x->edata < y->edata);
+}
+
+/* Base blocks and what is in them are the allocator's own. */
+static int add_bases(struct jemalloc *j, struct heap_list *list)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < j->nr_bases && !err; i++) {
+		const struct heap_block block = {.address = j->bases[i].address,
+						 .size = j->bases[i].length,
+						 .arena = HEAP_NO_ARENA,
+						 .state = MLK_HEAP_OWN};
+
+		err = jemalloc_add_own(j, block.address, block.size);
+		if (!err)
+			err = heap_list_add(list, &block);
+	}
+	return err;
+}
+
+static int walk_tree(struct tree_walk *w)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < w->m->nr && !err; i++)
+		if (!w->m->ranges[i].path[0] || w->m->ranges[i].path[0] == '[')
+			err = walk_range(w, &w->m->ranges[i]);
+	return err;
+}
+
+int jemalloc_walk(struct jemalloc *j, struct heap_memory *m, struct heap_list *list)
+{
+	struct tree_walk w = {.j = j, .m = m, .list = list, .left = MOST_ELEMENTS};
+	int err;
+
+	w.pages = calloc(1, sizeof(*w.pages));
+	if (!w.pages)
+		return -ENOMEM;
+	w.pages->fd = m->pagemap;
+	list->nr = 0;
+	j->unwalked = 0;
+	j->nr_extents = j->nr_own = j->nr_bases = 0;
+	err = walk_tree(&w);
+	free(w.pages);
+	if (err)
+		return err;
+	if (j->nr_extents)
+		qsort(j->extents, j->nr_extents, sizeof(*j->extents), by_edata);
+	heap_list_sort(list);
+	err = jemalloc_mark_cached(j, m, list);
+	if (!err)
+		err = jemalloc_find_ended(j, m, list);
+	/* last, as caches lead to more of them */
+	if (!err)
+		err = add_bases(j, list);
+	if (!err)
+		heap_list_sort(list);
+	return err;
+}
+
+/* Add what of @was is free now. */
+static int look_at_extent(const struct jemalloc *j, const struct jemalloc_extent *was,
+			  const uint8_t *bytes, struct heap_list *list)
+{
+	struct heap_block block = {
+		.address = was->address, .size = was->size, .state = MLK_HEAP_FREE};
+	struct jemalloc_extent is;
+	int err = 0;
+
+	if (!bytes || !jemalloc_take_extent(j, bytes, &is))
+		return 0;
+	if (is.state || is.address != was->address || is.slab != was->slab ||
+	    is.region != was->region)
+		return heap_list_add(list, &block);
+	for (uint64_t i = 0; was->slab && i < was->size / was->region && !err; i++) {
+		block.address = was->address + i * was->region;
+		block.size = was->region;
+		if (is_free_region(&is, i) && !is_free_region(was, i))
+			err = heap_list_add(list, &block);
+	}
+	return err;
+}
+
+int jemalloc_look_at_free(struct jemalloc *j, struct heap_memory *m, struct heap_list *list)
+{
+	int err = 0;
+
+	heap_memory_forget(m);
+	for (size_t i = 0; i < j->nr_extents && !err; i++) {
+		const struct jemalloc_extent *was = &j->extents[i];
+
+		err = look_at_extent(j, was, heap_memory_peek(m, was->edata, JEMALLOC_EDATA), list);
+	}
+	return err ? err : jemalloc_look_at_caches(j, m, list);
+}
