@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "format/trace.h"
+#include "record/reach/ended.h"
 #include "record/reach/frozen.h"
 #include "record/reach/targets.h"
 #include "record/target/pages.h"
@@ -18,6 +19,7 @@ struct walker {
 	struct reach_walk *walk;
 	struct targets targets;
 	struct pages pages;
+	struct ended_stacks ended; /* of which no word is given */
 	uint64_t piece[PIECE / 8];
 	struct mlk_pointer words[MLK_MAX_POINTERS];
 	size_t nr;
@@ -87,7 +89,7 @@ static int give_words(struct walker *w)
 }
 
 /* Look at @piece, the @len bytes that lie at @address.  Returns as the sink. */
-static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
+static int take_words(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
 {
 	for (size_t i = 0; i < len / 8; i++) {
 		if (!targets_hold(&w->targets, piece[i]))
@@ -101,6 +103,25 @@ static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address,
 		}
 	}
 	return 0;
+}
+
+/* The same, but of what threads have left that have ended. */
+static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
+{
+	const uint64_t end = address + len;
+	uint64_t at = address;
+	int err = 0;
+
+	for (size_t i = 0; i < w->ended.nr && !err; i++) {
+		const struct ended_area *a = &w->ended.v[i];
+
+		if (a->end <= at || a->start >= end)
+			continue;
+		if (a->start > at)
+			err = take_words(w, piece + (at - address) / 8, at, a->start - at);
+		at = a->end < end ? a->end : end;
+	}
+	return err ? err : take_words(w, piece + (at - address) / 8, at, end - at);
 }
 
 /* Read [@from, @to), whose pages were there a moment ago.  Returns 0, or -errno to end it. */
@@ -173,6 +194,37 @@ static int walk_range(struct walker *w, struct mlk_range *range)
 	return more;
 }
 
+static int read_live(void *arg, uint64_t address, void *to, size_t bytes)
+{
+	const struct reach_walk *walk = arg;
+
+	return pread(walk->mem, to, bytes, (off_t)address) != (ssize_t)bytes;
+}
+
+static int read_frozen(void *arg, uint64_t address, void *to, size_t bytes)
+{
+	const struct frozen *f = ((const struct reach_walk *)arg)->frozen;
+
+	for (size_t i = 0; i < f->nr_runs; i++) {
+		const struct freeze_run *run = &f->runs[i];
+
+		if (address < run->start || address - run->start >= run->bytes)
+			continue;
+		if (run->bytes - (address - run->start) < bytes)
+			break;
+		memcpy(to, (const char *)frozen_words(f, run) + (address - run->start), bytes);
+		return 0;
+	}
+	return -1;
+}
+
+static int find_ended(struct walker *w)
+{
+	const struct ended_memory memory = {w->walk->frozen ? read_frozen : read_live, w->walk};
+
+	return ended_find(&w->ended, &memory, w->walk->ranges, w->walk->nr);
+}
+
 int reach_walk_run(struct reach_walk *walk)
 {
 	struct walker *w = calloc(1, sizeof(*w));
@@ -181,12 +233,14 @@ int reach_walk_run(struct reach_walk *walk)
 	walk->words = 0;
 	if (!err) {
 		w->walk = walk;
+		err = find_ended(w);
 		w->pages.fd = walk->pagemap;
 		for (size_t i = 0; i < walk->nr && !err; i++)
 			err = walk_range(w, &walk->ranges[i]);
 		if (!err)
 			err = give_words(w);
 		targets_release(&w->targets);
+		ended_release(&w->ended);
 	}
 	free(w);
 	return err;
