@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PRESENT (UINT64_C(3) << 62) /* of /proc/PID/pagemap: there, or swapped */
+
 int heap_memory_read(const struct heap_memory *m, uint64_t address, void *to, size_t len)
 {
 	ssize_t got;
@@ -15,6 +17,24 @@ int heap_memory_read(const struct heap_memory *m, uint64_t address, void *to, si
 		got = pread(m->mem, to, len, (off_t)address);
 	while (got < 0 && errno == EINTR);
 	return got == (ssize_t)len ? 0 : -EFAULT;
+}
+
+/* Is the page at @address in memory, or in swap? */
+static bool has_page(const struct heap_memory *m, uint64_t address)
+{
+	uint64_t entry;
+
+	return pread(m->pagemap, &entry, sizeof(entry),
+		     (off_t)(address / HEAP_PAGE * sizeof(entry))) == sizeof(entry) &&
+	       entry & PRESENT;
+}
+
+int heap_memory_read_present(const struct heap_memory *m, uint64_t address, void *to, size_t len)
+{
+	if (!len || address > INT64_MAX - len || !has_page(m, address) ||
+	    (address % HEAP_PAGE + len > HEAP_PAGE && !has_page(m, address + len - 1)))
+		return -EFAULT;
+	return heap_memory_read(m, address, to, len);
 }
 
 const uint8_t *heap_memory_peek(struct heap_memory *m, uint64_t address, size_t len)

@@ -31,6 +31,10 @@ static inline bool heap_memory_stopped(const struct heap_memory *m)
 /* Copy the @len bytes at @address as they are now.  Returns 0 or -EFAULT. */
 int heap_memory_read(const struct heap_memory *m, uint64_t address, void *to, size_t len);
 
+/* The same, of at most a page's length; what lies in pages that are not there is not read, as that
+ * would make them: -EFAULT. */
+int heap_memory_read_present(const struct heap_memory *m, uint64_t address, void *to, size_t len);
+
 /* The @len bytes at @address, at most HEAP_WINDOW: as they were when the window was read that they
  * lie in.  Valid until the next call.  NULL: they cannot be read. */
 const uint8_t *heap_memory_peek(struct heap_memory *m, uint64_t address, size_t len);

@@ -53,8 +53,9 @@ static bool is_slow(const struct heap_memory *m, uint64_t slow, uint64_t arena, 
 	uint64_t words[SLOW_WORDS], back;
 
 	if (!slow || slow % 8 || !heap_memory_range(m, slow) ||
-	    heap_memory_read(m, slow, words, sizeof(words)) || words[SLOW_ARENA] != arena ||
-	    words[SLOW_BINS] % 8 || heap_memory_read(m, words[SLOW_BINS] - 8, &back, sizeof(back)))
+	    heap_memory_read_present(m, slow, words, sizeof(words)) || words[SLOW_ARENA] != arena ||
+	    words[SLOW_BINS] % 8 ||
+	    heap_memory_read_present(m, words[SLOW_BINS] - 8, &back, sizeof(back)))
 		return false;
 	*bins = words[SLOW_BINS];
 	*next = words[0];
@@ -93,15 +94,16 @@ static bool read_cache(const struct heap_memory *m, uint64_t bins, struct cache 
 	uint64_t len = range ? (range->end - bins) / BIN_BYTES * BIN_BYTES : 0, mark, low;
 
 	len = len < sizeof(bytes) ? len : sizeof(bytes);
-	if (len < BIN_BYTES || heap_memory_read(m, bins, bytes, (size_t)len))
+	if (len < BIN_BYTES || heap_memory_read_present(m, bins, bytes, (size_t)len))
 		return false;
 	c->stack = stack_of(bytes);
-	if (c->stack % HEAP_PAGE || heap_memory_read(m, c->stack, &mark, sizeof(mark)) ||
+	if (c->stack % HEAP_PAGE || heap_memory_read_present(m, c->stack, &mark, sizeof(mark)) ||
 	    mark != JEMALLOC_MARK_BEFORE)
 		return false;
 	low = c->stack + 8;
 	for (c->nr = 0; c->nr < len / BIN_BYTES; low = c->ends[c->nr++]) {
-		if (c->nr && !heap_memory_read(m, low, &mark, sizeof(mark)) && mark == MARK_BEHIND)
+		if (c->nr && !heap_memory_read_present(m, low, &mark, sizeof(mark)) &&
+		    mark == MARK_BEHIND)
 			return true;
 		if (!take_bin(c, c->nr, low, bytes + c->nr * BIN_BYTES))
 			return false;
@@ -127,6 +129,7 @@ static int visit_cached(const struct visitor *v, const struct cache *c)
 	for (size_t i = 0; i < c->nr && i < v->j->nr_sizes; i++) {
 		const size_t nr = (size_t)(c->ends[i] - c->heads[i]) / 8;
 
+		/* they were all written once */
 		if (heap_memory_read(v->m, c->heads[i], pointers, nr * 8))
 			continue;
 		for (size_t k = 0; k < nr && !err; k++)
@@ -142,7 +145,7 @@ static int visit_arena(struct visitor *v, uint64_t arena)
 	struct cache cache;
 	int err = 0;
 
-	if (heap_memory_read(v->m, arena + v->j->lists, &first, sizeof(first)))
+	if (heap_memory_read_present(v->m, arena + v->j->lists, &first, sizeof(first)))
 		return 0;
 	for (slow = first; v->left && is_slow(v->m, slow, arena, &bins, &next); slow = next) {
 		bool is = false;
@@ -176,21 +179,24 @@ static bool has_list(const struct heap_memory *m, uint64_t arena, uint64_t lists
 {
 	uint64_t first, bins, next;
 
-	return !heap_memory_read(m, arena + lists, &first, sizeof(first)) &&
+	return !heap_memory_read_present(m, arena + lists, &first, sizeof(first)) &&
 	       is_slow(m, first, arena, &bins, &next);
 }
 
 /* Where the arena that may be at @arena has its list; 0: nowhere. */
 static uint64_t find_list(const struct heap_memory *m, uint64_t arena)
 {
-	uint64_t words[IN_PAGE], bins, next;
+	uint64_t words[IN_PAGE], bins, next, page = arena & ~(uint64_t)(HEAP_PAGE - 1);
 
-	for (uint64_t at = 0; at < ARENA_BYTES; at += sizeof(words)) {
-		if (heap_memory_read(m, arena + at, words, sizeof(words)))
-			return 0;
-		for (unsigned int i = 0; i < IN_PAGE; i++)
-			if (is_slow(m, words[i], arena, &bins, &next))
-				return at + UINT64_C(8) * i;
+	for (; page < arena + ARENA_BYTES; page += HEAP_PAGE) {
+		if (heap_memory_read_present(m, page, words, sizeof(words)))
+			continue;
+		for (unsigned int i = 0; i < IN_PAGE; i++) {
+			uint64_t at = page + UINT64_C(8) * i;
+
+			if (at > arena && is_slow(m, words[i], arena, &bins, &next))
+				return at - arena;
+		}
 	}
 	return 0;
 }
@@ -229,7 +235,7 @@ static int find_arenas(struct jemalloc *j, struct heap_memory *m)
 	pages_begin(pages, j->from);
 	while (!err && !heap_memory_stopped(m) && pages_next(pages, j->to, &from, &to) > 0)
 		for (; from < to && !err; from += HEAP_PAGE) {
-			if (heap_memory_read(m, from, words, sizeof(words)))
+			if (heap_memory_read_present(m, from, words, sizeof(words)))
 				continue;
 			for (unsigned int i = 0; i < IN_PAGE && !err; i++)
 				err = take_arena(j, m, words[i]);
@@ -277,8 +283,8 @@ static bool visit_words(struct marking *k, const struct heap_memory *m,
 	uint64_t words[IN_PAGE];
 
 	for (uint64_t at = 0; at + sizeof(words) <= stack->size; at += sizeof(words)) {
-		if (heap_memory_read(m, stack->address + at, words, sizeof(words)))
-			return false;
+		if (heap_memory_read_present(m, stack->address + at, words, sizeof(words)))
+			continue;
 		for (unsigned int i = 0; i < IN_PAGE; i++) {
 			struct heap_block *block = last ? NULL : heap_list_find(k->list, words[i]);
 

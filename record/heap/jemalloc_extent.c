@@ -95,7 +95,7 @@ bool jemalloc_read_extent(const struct jemalloc *j, const struct heap_memory *m,
 {
 	uint8_t bytes[JEMALLOC_EDATA];
 
-	if (!edata || heap_memory_read(m, edata, bytes, sizeof(bytes)) ||
+	if (!edata || heap_memory_read_present(m, edata, bytes, sizeof(bytes)) ||
 	    !jemalloc_take_extent(j, bytes, e))
 		return false;
 	e->edata = edata;
@@ -124,7 +124,8 @@ static bool is_base(const struct heap_memory *m, uint64_t address, uint64_t *siz
 	uint8_t bytes[BLOCK_BYTES];
 	uint64_t bits, rest, len;
 
-	if (!heap_memory_range(m, address) || heap_memory_read(m, address, bytes, sizeof(bytes)))
+	if (!heap_memory_range(m, address) ||
+	    heap_memory_read_present(m, address, bytes, sizeof(bytes)))
 		return false;
 	*size = heap_word(bytes);
 	*next = heap_word(bytes + BLOCK_NEXT);

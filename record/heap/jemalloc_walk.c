@@ -14,38 +14,76 @@
 
 #define MOST_ELEMENTS (UINT64_C(1) << 30) /* that are looked at */
 
+/* Memory of blocks from @start to @end: zero where there is no page. */
+struct contents {
+	uint64_t start, end;
+	uint8_t bytes[HEAP_WINDOW];
+};
+
 /* One walk. */
 struct tree_walk {
 	struct jemalloc *j;
 	struct heap_memory *m;
 	struct heap_list *list;
-	struct pages *pages;
+	struct pages *pages, *block_pages; /* of leaves, of blocks */
+	struct contents *contents;
 	uint64_t behind; /* the end of the extent before */
 	uint64_t left;	 /* elements that may still be looked at */
 };
 
-/* Read what of the block is compared.  Returns whether it can be read. */
-static bool read_contents(struct tree_walk *w, struct heap_block *block)
+/* Read what there is from @address on, up to the end of a page behind @end.  Returns whether it can
+ * be read. */
+static bool fill_contents(struct tree_walk *w, uint64_t address, uint64_t end)
+{
+	struct contents *c = w->contents;
+	uint64_t from, to;
+	int more;
+
+	c->start = c->end = address & ~(uint64_t)(HEAP_PAGE - 1);
+	end = (end + HEAP_PAGE - 1) & ~(uint64_t)(HEAP_PAGE - 1);
+	end = end - c->start < HEAP_WINDOW ? end : c->start + HEAP_WINDOW;
+	memset(c->bytes, 0, sizeof(c->bytes));
+	pages_begin(w->block_pages, c->start);
+	while ((more = pages_next(w->block_pages, end, &from, &to)) > 0)
+		if (heap_memory_read(w->m, from, c->bytes + (from - c->start), (size_t)(to - from)))
+			return false;
+	c->end = more ? c->start : end;
+	return !more;
+}
+
+/* Read what of the block is compared.  More may be read up to @end.  Returns whether it can be
+ * read. */
+static bool read_contents(struct tree_walk *w, struct heap_block *block, uint64_t end)
 {
 	const size_t summed = block->size < SUMMED ? (size_t)block->size : SUMMED;
-	const uint8_t *contents = heap_memory_peek(w->m, block->address, summed);
+	const struct contents *c = w->contents;
+	const uint8_t *bytes;
 
-	if (!contents)
+	if ((block->address < c->start || block->address + summed > c->end) &&
+	    !fill_contents(w, block->address, end))
 		return false;
-	block->words[0] = heap_word(contents);
-	block->words[1] = summed < 16 ? 0 : heap_word(contents + 8);
-	block->sum = heap_sum(contents, summed);
+	bytes = c->bytes + (block->address - c->start);
+	block->words[0] = heap_word(bytes);
+	block->words[1] = summed < 16 ? 0 : heap_word(bytes + 8);
+	block->sum = heap_sum(bytes, summed);
 	return true;
 }
 
-static int add_block(struct tree_walk *w, uint64_t address, uint64_t size, bool used)
+static int add_free(struct tree_walk *w, uint64_t address, uint64_t size)
 {
-	struct heap_block block = {.address = address,
-				   .size = size,
-				   .arena = HEAP_NO_ARENA,
-				   .state = used ? MLK_HEAP_USED : MLK_HEAP_FREE};
+	return heap_list_add(w->list, &(struct heap_block){.address = address,
+							   .size = size,
+							   .arena = HEAP_NO_ARENA,
+							   .state = MLK_HEAP_FREE});
+}
 
-	if (used && !read_contents(w, &block)) {
+/* Other blocks lie behind it up to @end. */
+static int add_used(struct tree_walk *w, uint64_t address, uint64_t size, uint64_t end)
+{
+	struct heap_block block = {
+		.address = address, .size = size, .arena = HEAP_NO_ARENA, .state = MLK_HEAP_USED};
+
+	if (!read_contents(w, &block, end)) {
 		w->j->unwalked += size;
 		return 0;
 	}
@@ -61,10 +99,21 @@ static int add_regions(struct tree_walk *w, const struct jemalloc_extent *e)
 {
 	int err = 0;
 
-	heap_memory_forget(w->m);
-	for (uint64_t i = 0; i < e->size / e->region && !err; i++)
-		err = add_block(w, e->address + i * e->region, e->region, !is_free_region(e, i));
+	w->contents->end = 0; /* it may be from before the bits were read */
+	for (uint64_t i = 0; i < e->size / e->region && !err; i++) {
+		uint64_t address = e->address + i * e->region;
+
+		err = is_free_region(e, i) ? add_free(w, address, e->region)
+					   : add_used(w, address, e->region, e->address + e->size);
+	}
 	return err;
+}
+
+static int add_large(struct tree_walk *w, const struct jemalloc_extent *e)
+{
+	w->contents->end = 0;
+	return add_used(w, e->address, e->region,
+			e->address + (e->region < SUMMED ? e->region : SUMMED));
 }
 
 static int keep_extent(struct jemalloc *j, const struct jemalloc_extent *e)
@@ -87,8 +136,8 @@ static int take_extent(struct tree_walk *w, const struct jemalloc_extent *e)
 		return 0;
 	}
 	if (e->state)
-		return add_block(w, e->address, e->size - e->address % HEAP_PAGE, false);
-	err = e->slab ? add_regions(w, e) : add_block(w, e->address, e->region, true);
+		return add_free(w, e->address, e->size - e->address % HEAP_PAGE);
+	err = e->slab ? add_regions(w, e) : add_large(w, e);
 	return err ? err : keep_extent(w->j, e);
 }
 
@@ -183,7 +232,8 @@ static int walk_range(struct tree_walk *w, const struct mlk_range *range)
 		end = (slot + 1) << JEMALLOC_LEAF_SHIFT;
 		end = end < range->end ? end : range->end;
 		if (slot >= JEMALLOC_ROOT_NR ||
-		    heap_memory_read(w->m, w->j->root + slot * 8, &leaf, sizeof(leaf)) || !leaf)
+		    heap_memory_read_present(w->m, w->j->root + slot * 8, &leaf, sizeof(leaf)) ||
+		    !leaf)
 			continue;
 		base = leaf % 64 ? 0 : jemalloc_find_base(w->j, w->m, leaf, FARTHEST);
 		if (base > 0)
@@ -230,26 +280,38 @@ static int walk_tree(struct tree_walk *w)
 	return err;
 }
 
+/* List all that the tree leads to. */
+static int list_blocks(struct tree_walk *w)
+{
+	struct jemalloc *j = w->j;
+	int err = -ENOMEM;
+
+	w->pages = calloc(2, sizeof(*w->pages));
+	w->contents = calloc(1, sizeof(*w->contents));
+	if (w->pages && w->contents) {
+		w->block_pages = w->pages + 1;
+		w->pages->fd = w->block_pages->fd = w->m->pagemap;
+		err = walk_tree(w);
+	}
+	free(w->pages);
+	free(w->contents);
+	if (j->nr_extents)
+		qsort(j->extents, j->nr_extents, sizeof(*j->extents), by_edata);
+	heap_list_sort(w->list);
+	return err;
+}
+
 int jemalloc_walk(struct jemalloc *j, struct heap_memory *m, struct heap_list *list)
 {
 	struct tree_walk w = {.j = j, .m = m, .list = list, .left = MOST_ELEMENTS};
 	int err;
 
-	w.pages = calloc(1, sizeof(*w.pages));
-	if (!w.pages)
-		return -ENOMEM;
-	w.pages->fd = m->pagemap;
 	list->nr = 0;
 	j->unwalked = 0;
 	j->nr_extents = j->nr_own = j->nr_bases = 0;
-	err = walk_tree(&w);
-	free(w.pages);
-	if (err)
-		return err;
-	if (j->nr_extents)
-		qsort(j->extents, j->nr_extents, sizeof(*j->extents), by_edata);
-	heap_list_sort(list);
-	err = jemalloc_mark_cached(j, m, list);
+	err = list_blocks(&w);
+	if (!err)
+		err = jemalloc_mark_cached(j, m, list);
 	if (!err)
 		err = jemalloc_find_ended(j, m, list);
 	/* last, as caches lead to more of them */
@@ -269,7 +331,7 @@ static int look_at_extent(const struct jemalloc *j, const struct jemalloc_extent
 	struct jemalloc_extent is;
 	int err = 0;
 
-	if (!bytes || !jemalloc_take_extent(j, bytes, &is))
+	if (!jemalloc_take_extent(j, bytes, &is))
 		return 0;
 	if (is.state || is.address != was->address || is.slab != was->slab ||
 	    is.region != was->region)
@@ -283,15 +345,34 @@ static int look_at_extent(const struct jemalloc *j, const struct jemalloc_extent
 	return err;
 }
 
+/* How many extents from number @first on have their structs near each other. */
+static size_t count_near(const struct jemalloc *j, size_t first)
+{
+	size_t behind = first + 1;
+
+	while (behind < j->nr_extents &&
+	       j->extents[behind].edata - j->extents[first].edata <= HEAP_WINDOW - JEMALLOC_EDATA)
+		behind++;
+	return behind - first;
+}
+
 int jemalloc_look_at_free(struct jemalloc *j, struct heap_memory *m, struct heap_list *list)
 {
+	uint8_t bytes[HEAP_WINDOW];
+	size_t nr = 0;
 	int err = 0;
 
-	heap_memory_forget(m);
-	for (size_t i = 0; i < j->nr_extents && !err; i++) {
-		const struct jemalloc_extent *was = &j->extents[i];
+	for (size_t i = 0; i < j->nr_extents && !err; i += nr) {
+		const struct jemalloc_extent *first = &j->extents[i];
+		size_t len;
 
-		err = look_at_extent(j, was, heap_memory_peek(m, was->edata, JEMALLOC_EDATA), list);
+		nr = count_near(j, i);
+		len = (size_t)(first[nr - 1].edata - first->edata) + JEMALLOC_EDATA;
+		if (heap_memory_read(m, first->edata, bytes, len))
+			continue;
+		for (size_t k = 0; k < nr && !err; k++)
+			err = look_at_extent(j, &first[k], bytes + (first[k].edata - first->edata),
+					     list);
 	}
 	return err ? err : jemalloc_look_at_caches(j, m, list);
 }

@@ -8,11 +8,11 @@
 
 #include "report/base/hash_index.h"
 #include "report/context/likely.h"
+#include "report/reach/usable_size.h"
 #include "report/reach/verdicts.h"
 
 #define NAME	  "[before the recording]"
 #define FINE	  1024 /* bytes: below, blocks of each size are a group of their own */
-#define ROUNDING  16   /* of glibc's sizes */
 #define MOST_NAME 96
 #define LIKELY	  "[likely: right for %.1f %% of the bytes of known blocks]"
 
@@ -127,7 +127,7 @@ static void print_sizes(char *text, const struct group *group)
 			 group->size);
 	else
 		snprintf(text, MOST_NAME, "[%" PRIu64 " to %" PRIu64 " bytes]",
-			 group->size >= ROUNDING + 8 ? group->size - ROUNDING + 1 : 0, group->size);
+			 usable_size_least(group->size), group->size);
 }
 
 /* Give @group a stack, and count its blocks as outstanding of that. */

@@ -50,7 +50,7 @@ static int take_pieces(struct maker *m)
 		const struct extent e = {b->address, b->address + b->size, 0, b->state};
 		bool used = b->state <= MLK_HEAP_CHANGED;
 
-		if (e.end <= e.start || b->state >= MLK_HEAP_OWN ||
+		if (e.end <= e.start || b->state > MLK_HEAP_OWN ||
 		    (used && extents_any(&m->blocks, e.start, e.end)))
 			continue;
 		if (used)
@@ -59,6 +59,7 @@ static int take_pieces(struct maker *m)
 	}
 	m->ledger->walked = m->of->nr_pieces > 0;
 	m->ledger->whole = m->ledger->walked && m->of->whole;
+	m->ledger->trims = m->of->trims;
 	return err;
 }
 
@@ -145,6 +146,8 @@ static int sweep_pieces(struct maker *m, uint64_t start, uint64_t end)
 		} else if (piece->stack <= MLK_HEAP_CHANGED) {
 			ledger->sums[LEDGER_OLDER] += until - start;
 			err = pins_add(&m->pins, start, until, LEDGER_NO_STACK);
+		} else if (piece->stack == MLK_HEAP_OWN) {
+			ledger->sums[LEDGER_ALLOCATOR] += until - start;
 		} else {
 			ledger->sums[LEDGER_FREE] += until - start;
 			ledger->whole_pages += whole_pages(start, until);

@@ -56,6 +56,7 @@ struct ledger {
 	struct live_amount blocks, mapped, older; /* that live; older: bytes that may be used */
 	bool whole;				  /* all of it was walked: every block is known */
 	bool walked;		 /* the allocator's memory: what is free is known */
+	bool trims;		 /* malloc_trim() gives free pages back */
 	uint64_t whole_pages;	 /* bytes of pages that are free and in memory */
 	struct ledger_row *rows; /* most bytes first */
 	size_t nr, room;

@@ -141,8 +141,8 @@ static void print_kind(FILE *out, const struct ledgers *l, const struct ledger *
 		fprintf(out, "%s ", text_number(number, ledger->older.blocks));
 	fputs(ledger_kind_text(kind), out);
 	if (kind == LEDGER_FREE)
-		fprintf(out, "; %s of it in whole pages, which malloc_trim() gives back",
-			size_text(size, ledger->whole_pages));
+		fprintf(out, "; %s of it in whole pages%s", size_text(size, ledger->whole_pages),
+			ledger->trims ? ", which malloc_trim() gives back" : "");
 	if (kind == LEDGER_ALLOCATOR)
 		fputs(ledger->walked	     ? ": the allocator's own, and what it rounds up"
 		      : knows_all(l, ledger) ? ": free, or the allocator's own"

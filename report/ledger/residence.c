@@ -117,8 +117,10 @@ static int add_pieces(struct residences *r, const struct mlk_heap *heap)
 			err = array_append(&of->pieces, &of->nr_pieces, &of->room_pieces,
 					   &heap->blocks[i], sizeof(*of->pieces));
 	}
-	if (of && heap->flags & MLK_HEAP_LAST)
+	if (of && heap->flags & MLK_HEAP_LAST) {
 		of->whole = !heap->unwalked && heap->allocator[0];
+		of->trims = !strstr(heap->allocator, "jemalloc");
+	}
 	return err;
 }
 

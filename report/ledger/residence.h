@@ -24,8 +24,8 @@ struct residence {
 	/* What a walk through the allocator's memory found, ascending; whole: all of it. */
 	struct mlk_heap_block *pieces;
 	size_t nr_pieces, room_pieces;
-	bool whole;
-	uint64_t *stacks; /* stack pointers of threads, as far as they are known; ascending */
+	bool whole, trims; /* trims: it is glibc's malloc alone */
+	uint64_t *stacks;  /* stack pointers of threads, as far as they are known; ascending */
 	size_t nr_stacks, room_stacks;
 };
 

@@ -5,6 +5,7 @@
 
 #include "report/base/array.h"
 #include "report/reach/judge.h"
+#include "report/reach/usable_size.h"
 
 static int by_start(const void *a, const void *b)
 {
@@ -80,10 +81,10 @@ static const struct mlk_range *file_of(const struct judge *j, uint64_t address)
 	return low && address < j->files[low - 1].end ? &j->files[low - 1] : NULL;
 }
 
-/* The size that glibc makes of @size bytes. */
-static uint64_t rounded(uint64_t size)
+/* The size that the allocator makes of @size bytes. */
+static uint64_t rounded(const struct judge *j, uint64_t size)
 {
-	return size < 24 ? 24 : ((size + 7) | 15) - 7;
+	return usable_size(j->older.allocator, size);
 }
 
 int judge_note_referrers(struct judge *j)
@@ -100,7 +101,7 @@ int judge_note_referrers(struct judge *j)
 		if (!(graph->roots[i].to & REACH_INTERIOR))
 			j->referrers[graph->roots[i].to] = OLDER_OF_ROOT;
 	for (size_t i = 0; i < graph->nr; i++) {
-		uint64_t size = rounded(j->blocks[i].end - j->blocks[i].start);
+		uint64_t size = rounded(j, j->blocks[i].end - j->blocks[i].start);
 
 		for (uint32_t k = graph->first[i]; k < graph->first[i + 1]; k++) {
 			uint32_t to = graph->to[k];

@@ -108,7 +108,7 @@ struct older_block {
 	 * and bytes into the file; else NULL. */
 	const char *first_path;
 	uint64_t first_offset;
-	uint64_t referrer; /* as glibc would round it up */
+	uint64_t referrer; /* as the allocator would round it up */
 	enum block_verdict verdict;
 };
 
