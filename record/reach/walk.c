@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "format/trace.h"
-#include "record/reach/ended.h"
 #include "record/reach/frozen.h"
+#include "record/reach/idle.h"
 #include "record/reach/targets.h"
 #include "record/target/pages.h"
 
@@ -19,7 +19,7 @@ struct walker {
 	struct reach_walk *walk;
 	struct targets targets;
 	struct pages pages;
-	struct ended_stacks ended; /* of which no word is given */
+	struct idle idle; /* of which no word is given */
 	uint64_t piece[PIECE / 8];
 	struct mlk_pointer words[MLK_MAX_POINTERS];
 	size_t nr;
@@ -105,15 +105,15 @@ static int take_words(struct walker *w, const uint64_t *piece, uint64_t address,
 	return 0;
 }
 
-/* The same, but of what threads have left that have ended. */
+/* The same, but of what is idle. */
 static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
 {
 	const uint64_t end = address + len;
 	uint64_t at = address;
 	int err = 0;
 
-	for (size_t i = 0; i < w->ended.nr && !err; i++) {
-		const struct ended_area *a = &w->ended.v[i];
+	for (size_t i = 0; i < w->idle.nr && !err; i++) {
+		const struct idle_area *a = &w->idle.v[i];
 
 		if (a->end <= at || a->start >= end)
 			continue;
@@ -218,11 +218,12 @@ static int read_frozen(void *arg, uint64_t address, void *to, size_t bytes)
 	return -1;
 }
 
-static int find_ended(struct walker *w)
+static int find_idle(struct walker *w)
 {
-	const struct ended_memory memory = {w->walk->frozen ? read_frozen : read_live, w->walk};
+	const struct idle_memory memory = {w->walk->frozen ? read_frozen : read_live, w->walk,
+					   w->walk->ranges, w->walk->nr};
 
-	return ended_find(&w->ended, &memory, w->walk->ranges, w->walk->nr);
+	return idle_find(&w->idle, &memory);
 }
 
 int reach_walk_run(struct reach_walk *walk)
@@ -233,14 +234,14 @@ int reach_walk_run(struct reach_walk *walk)
 	walk->words = 0;
 	if (!err) {
 		w->walk = walk;
-		err = find_ended(w);
+		err = find_idle(w);
 		w->pages.fd = walk->pagemap;
 		for (size_t i = 0; i < walk->nr && !err; i++)
 			err = walk_range(w, &walk->ranges[i]);
 		if (!err)
 			err = give_words(w);
 		targets_release(&w->targets);
-		ended_release(&w->ended);
+		idle_release(&w->idle);
 	}
 	free(w);
 	return err;
