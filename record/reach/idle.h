@@ -34,8 +34,8 @@ struct idle_memory {
 int idle_find(struct idle *idle, const struct idle_memory *memory);
 
 /* The steps of it: the stacks of threads that have ended, which glibc (2.34 or later) keeps for
- * later threads; and with the descriptors (struct pthread) of all other threads, what is jemalloc's
- * own.  Return 0 or -ENOMEM. */
+ * later threads; and with the descriptors (struct pthread) of all other threads, jemalloc's caches.
+ * Return 0 or -ENOMEM. */
 struct idle_threads {
 	uint64_t *descriptors; /* to be freed in any case */
 	size_t nr, room;
@@ -43,6 +43,13 @@ struct idle_threads {
 int idle_stacks(struct idle *idle, const struct idle_memory *memory, struct idle_threads *threads);
 int idle_jemalloc(struct idle *idle, const struct idle_memory *memory,
 		  const struct idle_threads *threads);
+
+/* Where jemalloc's own memory may begin, and how many words of it are known by their form. */
+#define IDLE_BASE_ALIGN (2u << 20)
+#define IDLE_BASE_WORDS 5u
+
+/* How many bytes of it begin at @address, where @words are; 0: it is none. */
+uint64_t idle_jemalloc_base(const uint64_t *words, uint64_t address);
 
 /* For them: add an area, unless it is empty.  Returns 0 or -ENOMEM. */
 int idle_add(struct idle *idle, uint64_t start, uint64_t end);

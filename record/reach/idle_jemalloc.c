@@ -13,7 +13,7 @@
 #include "record/reach/idle.h"
 
 /* Where its own memory begins, and how large it is at least (HUGEPAGE in pages.h). */
-#define BASE_ALIGN (2u << 20)
+#define BASE_ALIGN IDLE_BASE_ALIGN
 #define MOST_BASE  (1u << 30)
 
 /* A block of that, struct base_block_s in base_structs.h: what of it was not used yet is in a
@@ -40,23 +40,12 @@ static bool is_base(const struct base_block *b, uint64_t address)
 	       b->unused_bytes < b->size && b->unused + b->unused_bytes == address + b->size;
 }
 
-static int add_bases(struct idle *idle, const struct idle_memory *m, const struct mlk_range *r)
+uint64_t idle_jemalloc_base(const uint64_t *words, uint64_t address)
 {
-	uint64_t at = (r->start + BASE_ALIGN - 1) & ~(uint64_t)(BASE_ALIGN - 1);
 	struct base_block block;
-	int err = 0;
 
-	while (!err && at < r->end && r->end - at >= BASE_ALIGN) {
-		uint64_t next = at + BASE_ALIGN;
-
-		if (!m->read(m->arg, at, &block, sizeof(block)) && is_base(&block, at) &&
-		    block.size <= r->end - at) {
-			next = at + block.size;
-			err = idle_add(idle, at, next);
-		}
-		at = next;
-	}
-	return err;
+	memcpy(&block, words, sizeof(block));
+	return is_base(&block, address) ? block.size : 0;
 }
 
 /* Where the addresses of @bin are, which the low bits of their bounds tell; false: it is none. */
@@ -113,15 +102,8 @@ static int add_cache(struct idle *idle, const struct idle_memory *m, uint64_t de
 int idle_jemalloc(struct idle *idle, const struct idle_memory *memory,
 		  const struct idle_threads *threads)
 {
-	const size_t before = idle->nr;
 	int err = 0;
 
-	for (size_t i = 0; i < memory->nr && !err; i++)
-		if (idle_is_anonymous(&memory->ranges[i]))
-			err = add_bases(idle, memory, &memory->ranges[i]);
-	/* without any it is another allocator */
-	if (idle->nr == before)
-		return err;
 	for (size_t i = 0; i < threads->nr && !err; i++)
 		err = add_cache(idle, memory, threads->descriptors[i]);
 	return err;

@@ -19,7 +19,8 @@ struct walker {
 	struct reach_walk *walk;
 	struct targets targets;
 	struct pages pages;
-	struct idle idle; /* of which no word is given */
+	struct idle idle;  /* of which no word is given, */
+	uint64_t base_end; /* nor of jemalloc's own memory, up to here */
 	uint64_t piece[PIECE / 8];
 	struct mlk_pointer words[MLK_MAX_POINTERS];
 	size_t nr;
@@ -106,7 +107,7 @@ static int take_words(struct walker *w, const uint64_t *piece, uint64_t address,
 }
 
 /* The same, but of what is idle. */
-static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
+static int take_busy(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
 {
 	const uint64_t end = address + len;
 	uint64_t at = address;
@@ -122,6 +123,33 @@ static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address,
 		at = a->end < end ? a->end : end;
 	}
 	return err ? err : take_words(w, piece + (at - address) / 8, at, end - at);
+}
+
+/* The same, and jemalloc's own memory, which begins in it or before, is idle, too. */
+static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
+{
+	const uint64_t end = address + len;
+	uint64_t at = address;
+	int err = 0;
+
+	while (!err && at < end) {
+		uint64_t next = (at + IDLE_BASE_ALIGN) & ~(uint64_t)(IDLE_BASE_ALIGN - 1);
+		const uint64_t *words = piece + (at - address) / 8;
+
+		if (next > end)
+			next = end;
+		if (at % IDLE_BASE_ALIGN == 0 && at >= w->base_end &&
+		    end - at >= IDLE_BASE_WORDS * 8)
+			w->base_end = at + idle_jemalloc_base(words, at);
+		if (at < w->base_end) {
+			if (next > w->base_end)
+				next = w->base_end;
+		} else {
+			err = take_busy(w, words, at, next - at);
+		}
+		at = next;
+	}
+	return err;
 }
 
 /* Read [@from, @to), whose pages were there a moment ago.  Returns 0, or -errno to end it. */
