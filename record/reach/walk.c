@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "format/trace.h"
-#include "record/reach/ended.h"
 #include "record/reach/frozen.h"
+#include "record/reach/idle.h"
 #include "record/reach/targets.h"
 #include "record/target/pages.h"
 
@@ -19,7 +19,8 @@ struct walker {
 	struct reach_walk *walk;
 	struct targets targets;
 	struct pages pages;
-	struct ended_stacks ended; /* of which no word is given */
+	struct idle idle;  /* of which no word is given, */
+	uint64_t base_end; /* nor of jemalloc's own memory, up to here */
 	uint64_t piece[PIECE / 8];
 	struct mlk_pointer words[MLK_MAX_POINTERS];
 	size_t nr;
@@ -105,15 +106,15 @@ static int take_words(struct walker *w, const uint64_t *piece, uint64_t address,
 	return 0;
 }
 
-/* The same, but of what threads have left that have ended. */
-static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
+/* The same, but of what is idle. */
+static int take_busy(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
 {
 	const uint64_t end = address + len;
 	uint64_t at = address;
 	int err = 0;
 
-	for (size_t i = 0; i < w->ended.nr && !err; i++) {
-		const struct ended_area *a = &w->ended.v[i];
+	for (size_t i = 0; i < w->idle.nr && !err; i++) {
+		const struct idle_area *a = &w->idle.v[i];
 
 		if (a->end <= at || a->start >= end)
 			continue;
@@ -122,6 +123,33 @@ static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address,
 		at = a->end < end ? a->end : end;
 	}
 	return err ? err : take_words(w, piece + (at - address) / 8, at, end - at);
+}
+
+/* The same, and jemalloc's own memory, which begins in it or before, is idle, too. */
+static int take_piece(struct walker *w, const uint64_t *piece, uint64_t address, size_t len)
+{
+	const uint64_t end = address + len;
+	uint64_t at = address;
+	int err = 0;
+
+	while (!err && at < end) {
+		uint64_t next = (at + IDLE_BASE_ALIGN) & ~(uint64_t)(IDLE_BASE_ALIGN - 1);
+		const uint64_t *words = piece + (at - address) / 8;
+
+		if (next > end)
+			next = end;
+		if (at % IDLE_BASE_ALIGN == 0 && at >= w->base_end &&
+		    end - at >= IDLE_BASE_WORDS * 8)
+			w->base_end = at + idle_jemalloc_base(words, at);
+		if (at < w->base_end) {
+			if (next > w->base_end)
+				next = w->base_end;
+		} else {
+			err = take_busy(w, words, at, next - at);
+		}
+		at = next;
+	}
+	return err;
 }
 
 /* Read [@from, @to), whose pages were there a moment ago.  Returns 0, or -errno to end it. */
@@ -218,11 +246,12 @@ static int read_frozen(void *arg, uint64_t address, void *to, size_t bytes)
 	return -1;
 }
 
-static int find_ended(struct walker *w)
+static int find_idle(struct walker *w)
 {
-	const struct ended_memory memory = {w->walk->frozen ? read_frozen : read_live, w->walk};
+	const struct idle_memory memory = {w->walk->frozen ? read_frozen : read_live, w->walk,
+					   w->walk->ranges, w->walk->nr};
 
-	return ended_find(&w->ended, &memory, w->walk->ranges, w->walk->nr);
+	return idle_find(&w->idle, &memory);
 }
 
 int reach_walk_run(struct reach_walk *walk)
@@ -233,14 +262,14 @@ int reach_walk_run(struct reach_walk *walk)
 	walk->words = 0;
 	if (!err) {
 		w->walk = walk;
-		err = find_ended(w);
+		err = find_idle(w);
 		w->pages.fd = walk->pagemap;
 		for (size_t i = 0; i < walk->nr && !err; i++)
 			err = walk_range(w, &walk->ranges[i]);
 		if (!err)
 			err = give_words(w);
 		targets_release(&w->targets);
-		ended_release(&w->ended);
+		idle_release(&w->idle);
 	}
 	free(w);
 	return err;

@@ -228,13 +228,20 @@ static int take_root(struct reach_pass *p, const struct mlk_pointer *word, uint3
 		     : array_append(&g->roots, &g->nr_roots, &g->room_roots, &root, sizeof(root));
 }
 
+/* Does @word, which begins in block @from, end behind it?  Then a part of it is what was there
+ * before the block, and no pointer of the program's. */
+static bool is_cut(const struct reach_pass *p, uint32_t from, const struct mlk_pointer *word)
+{
+	return p->world->index->blocks[from].end - word->address < sizeof(word->value);
+}
+
 /* @word points to block @to. */
 static int take_word(struct reach_pass *p, const struct mlk_pointer *word, uint32_t to)
 {
 	uint32_t from = source_of(p, word->address);
 	struct reach_word root = {.to = block_with_strength(p, to, untagged(p, word->value))};
 
-	if (from == to)
+	if (from == to || (from != BLOCK_INDEX_NONE && is_cut(p, from, word)))
 		return 0;
 	return from != BLOCK_INDEX_NONE ? add_edge(p, from, root.to) : take_root(p, word, to, root);
 }

@@ -10,7 +10,7 @@ import shutil
 import unittest
 import xml.etree.ElementTree
 
-from mleaktest import TESTS, Case, needs_bpf
+from mleaktest import MLEAK_FAST, TESTS, Case, needs_bpf
 
 CASES = os.path.join(TESTS, "live", "reach")
 TABLE = os.path.join(TESTS, "..", "doc", "reach-cases.md")
@@ -42,6 +42,8 @@ def documented():
 
 
 class Cases(Case):
+    program = MLEAK_FAST  # threads allocate as fast as they can
+
     def compile(self, name, *sources, flags=()):
         program = self.path(name)
         built = self.finish(self.spawn(["g++", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wl,-z,now", *flags,

@@ -118,6 +118,14 @@ static size_t block_at(const struct heap *h, uint64_t address)
 	return SIZE_MAX;
 }
 
+/* Is a part of @word behind the block that it begins in? */
+static bool is_cut(const struct heap *h, const struct mlk_pointer *word)
+{
+	size_t from = block_at(h, word->address);
+
+	return from != SIZE_MAX && word->address + sizeof(word->value) > h->blocks[from].end;
+}
+
 #define SP (STACK + 2048)
 
 /* The class that a word outside of blocks gives: that of a root, or of what is not read any more.
@@ -159,7 +167,7 @@ static void search(const struct heap *h, bool starts_only, uint8_t *classes)
 			size_t to = block_at(h, h->words[i].value);
 			int class;
 
-			if (to == SIZE_MAX)
+			if (to == SIZE_MAX || is_cut(h, &h->words[i]))
 				continue;
 			class = strength(h, &h->words[i], classes, starts_only);
 			if (class > classes[to]) {
@@ -231,6 +239,7 @@ static void classes_are_those_of_a_plain_search(void **state)
 
 				with |= block_at(&h, h.words[w].value) == i && from != SIZE_MAX &&
 					from != i && got[from] == REACH_LOST &&
+					!is_cut(&h, &h.words[w]) &&
 					(!starts_only || h.words[w].value == h.blocks[i].start);
 			}
 			if (got[i] == REACH_LOST)
