@@ -2,6 +2,7 @@
 #include "report/reach/holders.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct finder {
 	struct holders *h;
 	struct reach_graph *graph;
 	struct leaders lost, moved;
+	int ways_err; /* of find_ways() */
 };
 
 static int classify(struct finder *f)
@@ -220,8 +222,6 @@ static int find_retained(struct finder *f)
 	struct dominators d;
 	int err = dominators_find(&d, &graph, holders_all(h));
 
-	free(f->graph->to);
-	f->graph->to = NULL;
 	if (!err) {
 		h->retained = malloc((size_t)nr * sizeof(*h->retained));
 		err = h->retained ? 0 : -ENOMEM;
@@ -236,6 +236,29 @@ static int find_retained(struct finder *f)
 	}
 	dominators_release(&d);
 	return err;
+}
+
+static void *find_ways_beside(void *arg)
+{
+	struct finder *f = arg;
+
+	f->ways_err = find_ways(f);
+	return NULL;
+}
+
+/* The ways by a thread of their own, as both take long and only read the graph. */
+static int find_ways_and_retained(struct finder *f)
+{
+	pthread_t thread;
+	int err = -pthread_create(&thread, NULL, find_ways_beside, f);
+
+	if (err)
+		return err;
+	err = find_retained(f);
+	pthread_join(thread, NULL);
+	free(f->graph->to);
+	f->graph->to = NULL;
+	return err ? err : f->ways_err;
 }
 
 int holders_find(struct holders *h, const struct holders_input *input)
@@ -257,9 +280,7 @@ int holders_find(struct holders *h, const struct holders_input *input)
 	if (!err)
 		err = add_roots(&f);
 	if (!err)
-		err = find_ways(&f);
-	if (!err)
-		err = find_retained(&f);
+		err = find_ways_and_retained(&f);
 	free(f.lost.all);
 	free(f.moved.all);
 	return err;

@@ -51,7 +51,8 @@ struct holders_input {
 	const struct reach_roots *roots;   /* those of the pass */
 };
 
-/* Find them.  @h is to be released in any case.  Returns 0 or -ENOMEM. */
+/* Find them.  @h is to be released in any case.  Returns 0, -ENOMEM or -EAGAIN:
+ * there can be no more threads. */
 int holders_find(struct holders *h, const struct holders_input *input);
 
 /* The node of the root @number of the pass. */

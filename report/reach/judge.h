@@ -104,7 +104,7 @@ int judge_end_words(struct judge *j);
  * Then judge_take_words() and judge_end_words() are due again. */
 bool judge_wants_again(struct judge *j);
 
-/* The rest: the verdicts, and who holds what.  Returns 0 or -ENOMEM. */
+/* The rest: the verdicts, and who holds what.  Returns 0, -ENOMEM or -EAGAIN. */
 int judge_finish(struct judge *j);
 
 /* What became of @block of this process. */

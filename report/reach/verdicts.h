@@ -64,7 +64,7 @@ struct verdicts; /* opaque */
 /*
  * Judge by the last snapshot of each process in @trace, which is read several times, however many
  * processes there are.  *@out is NULL on failure, and where the trace has no whole snapshot.
- * Returns 0, -ENOMEM or -errno of read(2).
+ * Returns 0, -ENOMEM, -EAGAIN or -errno of read(2).
  */
 int verdicts_find(struct verdicts **out, struct mlk_reader *trace,
 		  const struct verdict_rules *rules);

@@ -17,9 +17,10 @@ bench: all $(BENCH)
 bench-attach: all
 	$(Q)python3 tests/bench/attach.py $(O)/mleak
 
-## bench-reach: measure how long a process stands still while its pointers are read, beside a fork and a copy
+## bench-reach: measure what a process and the recorder lose while pointers are read, and redis-server
 bench-reach: all
 	$(Q)python3 tests/bench/reach.py $(O)/mleak
+	$(Q)python3 tests/bench/reach_redis.py $(O)/mleak
 
 ## bench-unwind: measure how fast recorded stacks are unwound, against libdw
 bench-unwind: all $(O)/tests/bench/unwind

@@ -1,6 +1,6 @@
 """What reading the pointers of a process costs it: the longest moment in which it did not run, as it
 measures itself, for `--reach=stop` and for `--reach`; beside the time of its own fork and of a plain
-copy of its memory.
+copy of its memory.  And what a pass costs the recorder: CPU time, and bytes of the trace.
 
 usage: reach.py MLEAK [MIB [ROUNDS]]
 """
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	char what;
 	for (size_t i = 0; i < nr; i++) {
 		all[i] = memset(malloc(384), 0, 384);
-		*(void **)all[i] = all[i / 2];
+		*(void **)all[i] = all[random() % (i + 1)];
 	}
 	pthread_create(&thread, 0, tick, 0);
 	puts("ready");
@@ -111,6 +111,25 @@ def record(mleak, folder, target, option):
     return target.ask(b"g"), found and float(found[1])
 
 
+def record_passes(mleak, folder, target, passes):
+    """CPU seconds, and bytes of the trace, of a recording with so many passes."""
+    trace = os.path.join(folder, "x.mlk")
+    process = subprocess.Popen([mleak, "record", "-q", "--reach", "--passes", str(passes), "-d", "1", "-o",
+                                trace, "-p", str(target.process.pid)], stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit("mleak record failed")
+    size = os.path.getsize(trace)
+    os.unlink(trace)
+    return used.ru_utime + used.ru_stime, size
+
+
+def cost_of_pass(mleak, folder, target):
+    """CPU milliseconds and bytes of a pass: of a recording with six less one with one."""
+    one, six = record_passes(mleak, folder, target, 1), record_passes(mleak, folder, target, 6)
+    return (six[0] - one[0]) / 5 * 1000, (six[1] - one[1]) / 5
+
+
 def row(name, column):
     print("%-44s %8.1f ms (%.1f to %.1f)" % (name, statistics.median(column), min(column), max(column)))
 
@@ -124,6 +143,7 @@ def main():
         run = [record(sys.argv[1], folder, target, "--reach") for _ in range(rounds)]
         copies = [target.ask(b"c") for _ in range(rounds)]
         forks = [target.ask(b"f") for _ in range(rounds)]
+        costs = [cost_of_pass(sys.argv[1], folder, target) for _ in range(rounds)]
         target.process.kill()
     print("a process of %d MiB in blocks of 384 bytes, %d rounds; load %.1f" % (mib, rounds, os.getloadavg()[0]))
     row("--reach=stop: stopped, says mleak", [told for _, told in stop])
@@ -131,6 +151,8 @@ def main():
     row("--reach: the longest gap, as it says", [gap for gap, _ in run])
     row("its own plain copy of all blocks", copies)
     row("its own fork", forks)
+    row("a pass: CPU time of the recorder", [cpu for cpu, _ in costs])
+    print("%-44s %8.1f MiB" % ("a pass: the trace", statistics.median(size for _, size in costs) / (1 << 20)))
 
 
 main()
