@@ -79,13 +79,19 @@ class JemallocTest(JemallocCase):
             lost = tuple(sum(told[what][i] for what in ("single", "listed", "mapped"))
                          for i in (0, 1))
             trace, _ = self.reach(process)
-            self.assert_lost(trace, lost)
             older = self.older(trace)
             held = older["held"][0] + older["possible"][0]
-            self.assertGreater(held, told["kept"][0] * 98 // 100)
             if "churn" not in argv:
                 self.assertEqual(self.lost(trace), lost)
                 self.assertGreaterEqual(held, told["kept"][0])
+                continue
+            self.assertGreater(held, told["kept"][0] * 98 // 100)
+            # what only registers hold seems lost, which is told: the block that a thread frees and gets
+            # again all the time; more where passes differ, which is told, too
+            reach = json.loads(self.report(trace, "--format=json"))["reach"][0]
+            doubtful = reach["running_threads"] if reach["settled"] else 23
+            self.assertLessEqual(self.lost(trace)[0], lost[0] + doubtful)
+            self.assertGreater(self.lost(trace)[0], lost[0] * 98 // 100)
 
     def test_options_of_the_library(self):
         program = self.compiled("heap_target")
