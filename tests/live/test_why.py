@@ -71,15 +71,20 @@ class WhyTest(ReachCase):
         self.assertRegex(text, r"(?m)^ +make_chain  .*holders_target.c:\d+$")
 
     def test_blocks_of_a_stack_are_summed_up(self):
+        # a copy of the stack may still have the block that was given out last
+        copies = 0 if self.knows_stacks() else 2
         for function, kind, name, blocks in self.lines("stack"):
             held = self.why("^%s$" % function)["held"]
-            self.assertEqual([(self.name_of(row["root"]), row["blocks"]) for row in held], [((kind, name), int(blocks))])
+            self.assertEqual(self.name_of(held[0]["root"]), (kind, name))
+            self.assertGreaterEqual(held[0]["blocks"], int(blocks) - copies)
+            self.assertEqual(sum(row["blocks"] for row in held), int(blocks))
         text = self.text("get_value")
-        self.assertRegex(text, r"1,009 of 1,009 blocks, 46\.3 KiB, held by variable cache \(holders_target.c\)")
+        self.assertRegex(text, r"%s of 1,009 blocks, 46\.[23] KiB, held by variable cache \(holders_target.c\)"
+                         % ("1,009" if not copies else r"1,00[789]"))
         self.assertRegex(text, r"via get < fill_cache < main")
         # the same by the id of the stack
         stacks = json.loads(self.report(self.trace, "--format=json", "--function", "^get_value$"))["stacks"]
-        self.assertEqual(self.why(stacks[0]["id"])["held"][0]["blocks"], 1009)
+        self.assertGreaterEqual(self.why(stacks[0]["id"])["held"][0]["blocks"], 1009 - copies)
 
     def test_a_lost_block_has_a_leader(self):
         if not self.knows_stacks():
