@@ -345,6 +345,8 @@ static int run_command(const struct record_opts *o)
 	int ended, status;
 	bool held;
 
+	if (o->backend != BACKEND_PRELOAD && !o->dry_run && rlimits_check_files())
+		return EXIT_RECORD_FAILED;
 	c.helper_err = helper_start(&c.helper, helper_serve);
 	status = launch(&s, o, &c.pid, &ended);
 	if (status) {

@@ -49,7 +49,7 @@ static bool is_chunk(const struct search *s, uint64_t at, uint64_t lead, uint64_
 {
 	uint64_t header[2], size;
 
-	if (at >= end || heap_memory_read(s->m, at, header, sizeof(header)) ||
+	if (at >= end || heap_memory_read_present(s->m, at, header, sizeof(header)) ||
 	    (header[1] & SIZE_BITS) != IS_MAPPED || header[0] != lead)
 		return false;
 	size = header[1] & ~(uint64_t)SIZE_BITS;
@@ -75,14 +75,15 @@ static uint64_t find_aligned(const struct search *s, uint64_t start, uint64_t by
 
 static int add_block(struct search *s, uint64_t at, uint64_t bytes)
 {
-	uint8_t contents[SUMMED];
+	const uint8_t *contents;
 	struct heap_block block = {.address = at + GLIBC_HEADER,
 				   .size = bytes - GLIBC_HEADER,
 				   .state = MLK_HEAP_USED,
 				   .arena = HEAP_NO_ARENA};
 	size_t summed = block.size < SUMMED ? (size_t)block.size : SUMMED;
 
-	if (heap_memory_read(s->m, block.address, contents, summed))
+	contents = heap_memory_peek(s->m, block.address, summed);
+	if (!contents)
 		return 0;
 	block.words[0] = heap_word(contents);
 	block.words[1] = heap_word(contents + 8);

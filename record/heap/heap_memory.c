@@ -37,16 +37,66 @@ int heap_memory_read_present(const struct heap_memory *m, uint64_t address, void
 	return heap_memory_read(m, address, to, len);
 }
 
+/* How many bytes of pages from @address on, below @end, are alike: *@there, or not; anonymous ones
+ * that are not there are zero.  What cannot be asked is there. */
+static size_t alike(const struct heap_memory *m, uint64_t address, uint64_t end, bool *there)
+{
+	uint64_t entries[HEAP_WINDOW / HEAP_PAGE + 1];
+	const uint64_t first = address / HEAP_PAGE;
+	const size_t nr = (size_t)((end - 1) / HEAP_PAGE - first + 1);
+	size_t i = 1;
+
+	*there = true;
+	if (pread(m->pagemap, entries, nr * 8, (off_t)(first * 8)) != (ssize_t)(nr * 8))
+		return (size_t)(end - address);
+	*there = entries[0] & PRESENT;
+	while (i < nr && !(entries[i] & PRESENT) == !*there)
+		i++;
+	return i < nr ? (size_t)((first + i) * HEAP_PAGE - address) : (size_t)(end - address);
+}
+
+/* Read what of the window is in @range; pages that are not there stay so.  Returns its bytes. */
+static size_t read_window(struct heap_memory *m, uint64_t address, const struct mlk_range *range)
+{
+	const size_t all =
+		range->end - address < HEAP_WINDOW ? (size_t)(range->end - address) : HEAP_WINDOW;
+	size_t done = 0;
+	ssize_t got;
+	bool there;
+
+	while (done < all) {
+		size_t len = alike(m, address + done, address + all, &there);
+
+		/* those of a file have what that has */
+		if (there || range->path[0] == '/') {
+			got = pread(m->mem, m->window + done, len, (off_t)(address + done));
+			done += got > 0 ? (size_t)got : 0;
+			if (got != (ssize_t)len)
+				break;
+		} else {
+			memset(m->window + done, 0, len);
+			done += len;
+		}
+	}
+	return done;
+}
+
 const uint8_t *heap_memory_peek(struct heap_memory *m, uint64_t address, size_t len)
 {
+	const struct mlk_range *range;
 	ssize_t got;
 
 	if (address >= m->at && address - m->at <= m->len && len <= m->len - (address - m->at))
 		return m->window + (address - m->at);
 	if (address > INT64_MAX - HEAP_WINDOW)
 		return NULL;
-	got = pread(m->mem, m->window, sizeof(m->window), (off_t)address);
+	range = heap_memory_range(m, address);
 	m->at = address;
+	m->len = range ? read_window(m, address, range) : 0;
+	if (len <= m->len)
+		return m->window;
+	/* it may have grown since its mappings were listed */
+	got = pread(m->mem, m->window, len, (off_t)address);
 	m->len = got > 0 ? (size_t)got : 0;
 	return len <= m->len ? m->window : NULL;
 }

@@ -248,7 +248,8 @@ void session_finish_memory(struct session *s)
 		now_ns = clock_now_ns();
 		serve_waiting(s, now_ns);
 	}
-	if (s->memory.walks)
+	/* a trace that ends early has no last sample, and says why */
+	if (s->memory.walks && !s->out.err)
 		note_unanswered(s);
 	session_flush_memory(s);
 }

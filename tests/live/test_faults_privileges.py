@@ -197,8 +197,16 @@ class PrivilegesTest(FaultCase):
 
     def helper_of(self, pid):
         """The child of the recorder @pid that keeps its privileges."""
-        return wait_until(lambda: next(filter(self.is_helper, descendants(pid)), None),
-                          "the recorder has no helper")
+        helper = wait_until(lambda: next(filter(self.is_helper, descendants(pid)), None),
+                            "the recorder has no helper")
+        # it waits for the recorder before that
+        wait_until(lambda: self.has_given_up(helper), "the helper has begun")
+        return helper
+
+    @staticmethod
+    def has_given_up(pid):
+        with open("/proc/%d/status" % pid) as status:
+            return "\nNoNewPrivs:\t1\n" in status.read()
 
     @staticmethod
     def is_helper(pid):

@@ -32,6 +32,20 @@ time.sleep(1000)
 """
 
 
+def pages_of(pid):
+    """Pages that the kernel has in memory for the process, of its anonymous mappings."""
+    count = 0
+    with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/pagemap" % pid, "rb") as pagemap:
+        for line in maps:
+            start, end = (int(part, 16) // 4096 for part in line.split()[0].split("-"))
+            if line.split()[1] != "rw-p" or " /" in line:
+                continue
+            pagemap.seek(8 * start)
+            entries = memoryview(pagemap.read(8 * (end - start))).cast("Q")
+            count += sum(entry >> 63 for entry in entries)
+    return count
+
+
 class HeapCase(Case):
     def build(self, *options):
         program = self.path("heap_target")
@@ -89,7 +103,10 @@ class HeapTest(HeapCase):
     def check(self, *argv):
         process, told = self.begin(argv)
         lost = tuple(sum(told[what][i] for what in ("single", "listed", "mapped")) for i in (0, 1))
+        pages = pages_of(process.pid)
         trace, result = self.reach(process)
+        if "churn" not in argv:
+            self.assertEqual(pages_of(process.pid), pages)
         older = self.older(trace)
         kept, held = told["kept"][0] + THREADS_KEEP, older["held"][0] + older["possible"][0]
         if "churn" in argv:
