@@ -168,6 +168,24 @@ def descendants(pid):
     return found
 
 
+def find_command(recorder):
+    own = os.readlink("/proc/%d/exe" % recorder)
+    with open("/proc/%d/task/%d/children" % (recorder, recorder)) as children:
+        for pid in map(int, children.read().split()):
+            try:
+                if os.readlink("/proc/%d/exe" % pid) != own:
+                    return pid
+            except OSError:
+                pass  # ended meanwhile
+    return None
+
+
+def command_of(recorder):
+    """The process that the recorder @recorder started, beside its helper."""
+    # when one child ends, the kernel may leave others out of the list
+    return wait_until(lambda: find_command(recorder), "the recorder has no command")
+
+
 def end_process(process):
     """End @process, and what it started, each by its pid."""
     pids = descendants(process.pid)

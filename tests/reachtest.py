@@ -6,7 +6,7 @@ import os
 import re
 import signal
 
-from mleaktest import TESTS, Case, read_line, wait_until
+from mleaktest import TESTS, Case, command_of, read_line, wait_until
 
 VERDICTS = ["none", "lost", "lost-with", "stale", "possible", "held"]
 
@@ -15,15 +15,6 @@ def pending(pid):
     """Does a SIGINT wait to be taken by process @pid?"""
     with open("/proc/%d/status" % pid) as status:
         return int(re.search(r"(?m)^ShdPnd:\s*(\w+)$", status.read()).group(1), 16) >> signal.SIGINT - 1 & 1
-
-
-def command_of(recorder):
-    """The process that @recorder started, beside its helper."""
-    with open("/proc/%d/task/%d/children" % (recorder, recorder)) as children:
-        for pid in children.read().split():
-            if os.readlink("/proc/%s/exe" % pid) != os.readlink("/proc/%d/exe" % recorder):
-                return int(pid)
-    raise AssertionError("the recorder has no command any more")
 
 
 class ReachCase(Case):

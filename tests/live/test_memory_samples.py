@@ -9,7 +9,7 @@ import subprocess
 from backends import both_backends
 from memorytest import (ANON, AVAILABLE, ESRCH, FILE, MAPPED, MIB, PAGE_TABLES, PEAK, PSS, RSS, SHMEM,
                         MemoryCase)
-from mleaktest import needs_bpf, read_line, wait_until
+from mleaktest import command_of, needs_bpf, read_line, wait_until
 
 
 @both_backends
@@ -19,11 +19,7 @@ class MemoryTest(MemoryCase):
         program, self.trace = self.build_target(), self.path("x.mlk")
         record = self.start_mleak("record", "-o", self.trace, "--", program, stdin=subprocess.PIPE)
         self.assertEqual(read_line(record), "ready")
-        with open("/proc/%d/task/%d/children" % (record.pid, record.pid)) as children:
-            pids = [int(pid) for pid in children.read().split()]
-        target = [pid for pid in pids if os.readlink("/proc/%d/exe" % pid) == program]
-        self.assertEqual(len(target), 1)
-        return record, target[0]
+        return record, command_of(record.pid)
 
     def test_each_part_is_what_the_program_took(self):
         record, pid = self.start_recorded()

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from mleaktest import MLEAK_FAST, hold, parse_folded, parse_totals, read_line, state_of, wait_until
+from mleaktest import MLEAK_FAST, command_of, hold, parse_folded, parse_totals, read_line, state_of, wait_until
 from test_preload import PreloadCase
 from test_preload_life import HEAD
 
@@ -114,8 +114,7 @@ class RingTest(PreloadCase):
         recorder = self.start_mleak("record", "--backend", "preload", "-o", "x.mlk", *options, "--", program,
                                     nr, "on", stdin=subprocess.PIPE, **self.as_user)
         self.assertEqual(read_line(recorder), "on")
-        with open("/proc/%d/task/%d/children" % ((recorder.pid,) * 2)) as children:
-            return recorder, int(children.read().split()[0])
+        return recorder, command_of(recorder.pid)
 
     def cpu_ticks(self, pid):
         with open("/proc/%d/stat" % pid) as stat:

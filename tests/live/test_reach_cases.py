@@ -54,7 +54,8 @@ class Cases(Case):
         """{(function, verdict): (blocks, bytes)} of all functions, as mleak says when @argv has ended,
         and what that said."""
         trace = self.path("x.mlk")
-        record = self.finish(self.start_mleak("record", "--reach", *options, "-o", trace, "--", *argv))
+        record = self.finish(self.start_mleak("record", "--reach", "--ring-size", "256M", *options,
+                                              "-o", trace, "--", *argv))
         self.assertEqual(record.status, 0, record.err)
         self.assertNotIn("not read", record.err)
         document = json.loads(self.report(trace, "--format=json"))

@@ -7,7 +7,7 @@ import signal
 
 from backends import both_backends
 from forevertest import Leaker
-from mleaktest import Case, Sum, descendants, parse_answers, state_of, wait_until
+from mleaktest import Case, Sum, command_of, parse_answers, state_of, wait_until
 from toptest import amount_of, next_table, parse_tables, table_with
 
 CALL = re.compile(r"^(\d+\.\d+) (\d+)/(\d+) (\S+) (\w+)(?: (\d+))? (0x[0-9a-f]+)(?:  (.*))?$")
@@ -25,8 +25,7 @@ class TopFileTest(Case):
         mleak = self.start_mleak("record", "-o", self.path("x.mlk"), "--", self.sample("forever"), "1")
         target = Leaker(mleak, 0)
         target.expect("ready")
-        target.pid = next(pid for pid in descendants(mleak.pid)
-                          if os.readlink("/proc/%d/exe" % pid) == self.path("forever"))
+        target.pid = command_of(mleak.pid)
         return mleak, target
 
     def test_a_finished_trace_is_shown_as_at_its_end(self):
