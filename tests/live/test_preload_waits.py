@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from mleaktest import MLEAK_FAST, end_process, hold, parse_totals, read_line, state_of, wait_until
+from mleaktest import MLEAK_FAST, command_of, end_process, hold, parse_totals, read_line, state_of, wait_until
 from test_preload import PreloadCase
 
 # Waits for a byte.  Then what it is told: COUNT allocations and frees in one thread, or in COUNT detached
@@ -115,8 +115,7 @@ class WaitsTest(PreloadCase):
         recorder = self.start("storm", "1500", options=["--on-full", "block=200ms"])
         hold(recorder)
         recorder.stdin.write(b"x")
-        with open("/proc/%d/task/%d/children" % ((recorder.pid,) * 2)) as children:
-            command = int(children.read().split()[0])
+        command = command_of(recorder.pid)
         wait_until(lambda: state_of(command) in "ZX", "the command still waits")
         recorder.send_signal(signal.SIGCONT)
         result = self.finish(recorder)
