@@ -208,6 +208,7 @@ static const char *file_of(const struct maker *m, size_t i, uint64_t *until)
 	const struct residence_mapping *mapping = &m->of->mappings[i];
 	const struct residence_mapping *before = i ? mapping - 1 : NULL;
 	const struct trace_module *image;
+	uint64_t zeroed;
 
 	*until = mapping->end;
 	if (mapping->path[0] == '/')
@@ -217,8 +218,9 @@ static const char *file_of(const struct maker *m, size_t i, uint64_t *until)
 	    mapping->perms != before->perms)
 		return NULL;
 	image = module_paths_find(m->modules, before->path);
-	if (image && module_zeroed(image) < mapping->end - mapping->start)
-		*until = mapping->start + module_zeroed(image);
+	zeroed = image ? module_zeroed(image) : UINT64_MAX;
+	if (zeroed < mapping->end - mapping->start)
+		*until = mapping->start + zeroed;
 	return before->path;
 }
 

@@ -6,8 +6,9 @@
 
 #include "report/base/array.h"
 
-#define SELF 16 /* bytes from the thread pointer to its second copy: tcbhead_t of glibc */
-#define NEAR 3	/* words until then: one may be between them */
+#define SELF 16		/* bytes from the thread pointer to its second copy: tcbhead_t of glibc */
+#define NEAR 3		/* words until then: one may be between them */
+#define MOST (1u << 16) /* variables: others have no names */
 
 /* Where variables are added, and of what. */
 struct adding {
@@ -29,7 +30,7 @@ static int add_symbol(void *arg, const struct module_symbol *of)
 
 	if (ELF64_ST_TYPE(symbol->st_info) != STT_TLS || symbol->st_shndx == SHN_UNDEF ||
 	    !symbol->st_size || symbol->st_value >= a->size ||
-	    symbol->st_size > a->size - symbol->st_value)
+	    symbol->st_size > a->size - symbol->st_value || a->to->nr >= MOST)
 		return 0;
 	return array_append(&a->to->all, &a->to->nr, &a->to->room, &new, sizeof(new));
 }

@@ -31,7 +31,7 @@ bool module_copy(const struct trace_module *image, uint64_t offset, size_t i, si
 /* Copy the header of a 64-bit ELF file.  False: it is none. */
 bool module_header(const struct trace_module *image, Elf64_Ehdr *header);
 
-/* Copy program header @i.  False: there is none. */
+/* Copy program header @i.  False: there is none, or it is not looked at. */
 bool module_segment(const struct trace_module *image, size_t i, Elf64_Phdr *segment);
 
 /* How many bytes of pages the loader maps behind the writable pages of the file, for .bss (ELF

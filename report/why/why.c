@@ -270,7 +270,7 @@ void why_print_stack(const struct why *why, uint32_t number, const char *indent)
 	char *line;
 
 	if (number == WHY_NO_STACK) {
-		fputs("[freed since]\n", why->out);
+		fputs("[freed since, or from before the recording]\n", why->out);
 		return;
 	}
 	id = why->leaks->stacks->all[number].id;
