@@ -8,6 +8,9 @@
 
 int idle_add(struct idle *idle, uint64_t start, uint64_t end)
 {
+	/* words are at multiples of 8, whatever the process says */
+	start = (start + 7) & ~UINT64_C(7);
+	end &= ~UINT64_C(7);
 	if (start >= end)
 		return 0;
 	if (grow_array(&idle->v, idle->nr, &idle->room, sizeof(*idle->v)))

@@ -51,7 +51,7 @@ int idle_jemalloc(struct idle *idle, const struct idle_memory *memory,
 /* How many bytes of it begin at @address, where @words are; 0: it is none. */
 uint64_t idle_jemalloc_base(const uint64_t *words, uint64_t address);
 
-/* For them: add an area, unless it is empty.  Returns 0 or -ENOMEM. */
+/* For them: add the words that lie in an area, if there are any.  Returns 0 or -ENOMEM. */
 int idle_add(struct idle *idle, uint64_t start, uint64_t end);
 
 /* The mapping that holds @address; NULL: none. */
