@@ -103,7 +103,9 @@ class GrowthTest(Case):
         leak, late, cache, once = document["stacks"]
         self.assertEqual([stack["bytes_then"][-1] for stack in document["stacks"]],
                          [LEAK, LATE, CACHE, ONCE])
-        self.assertEqual({value % 505 for value in leak["bytes_then"]}, {0})
+        # an interval may end between two blocks of a round
+        self.assertEqual({value % 101 for value in leak["bytes_then"]}, {0})
+        self.assertEqual(leak["bytes_then"], sorted(leak["bytes_then"]))
         self.assertEqual(late["bytes_then"][0], 0)
         self.assertEqual((cache["allocated"]["blocks"], cache["freed"]["blocks"],
                           cache["share_freed"]), (24, 16, 0.6667))
@@ -149,7 +151,7 @@ class GrowthTest(Case):
         leak = [int(row["outstanding_bytes"])
                 for row in self.rows("--timeline", "--function", "^leak_on$")]
         self.assertEqual(leak[-1], LEAK)
-        self.assertEqual({value % 505 for value in leak}, {0})
+        self.assertEqual({value % 101 for value in leak}, {0})  # it may end within a round
         self.assertGreater(len(set(leak)), 8)
 
     def test_what_was_freed_is_in_the_timeline_when_it_was_there(self):
