@@ -7,6 +7,7 @@
 
 #include "report/base/array.h"
 #include "report/reach/freed.h"
+#include "report/reach/sort_blocks.h"
 
 /* A larger block may have been given back to the kernel when it was freed (glibc's least threshold
  * of mmap), and something else may be there now. */
@@ -47,20 +48,14 @@ int judge_take_block(struct judge *j, const struct live_block *block)
 	 */
 	if (block->mapped || b.end < b.start)
 		return 0;
-	if (array_append(&j->recorded, &j->nr_recorded, &j->room_recorded, &b, sizeof(b)))
+	if (j->older.nr &&
+	    array_append(&j->recorded, &j->nr_recorded, &j->room_recorded, &b, sizeof(b)))
 		return -ENOMEM;
 	if (block->time_ns >= j->snapshot->begin_ns)
 		return 0;
 	if (j->nr >= REACH_MOST_BLOCKS)
 		return -ENOMEM;
 	return array_append(&j->blocks, &j->nr, &j->room, &b, sizeof(b));
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct reach_block *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
 }
 
 /* Blocks overlap where frees were lost: of two the younger one is there. */
@@ -88,8 +83,7 @@ int judge_prepare(struct judge *j)
 
 	if (err)
 		return err;
-	if (j->nr)
-		qsort(j->blocks, j->nr, sizeof(*j->blocks), by_start);
+	sort_blocks(j->blocks, j->nr);
 	drop_overlapping(j);
 	j->classes = calloc(j->nr + 1, sizeof(*j->classes));
 	j->pointed = calloc(j->nr + 1, sizeof(*j->pointed));
@@ -114,18 +108,11 @@ int judge_prepare(struct judge *j)
 
 size_t judge_place(const struct judge *j, uint64_t address, uint64_t time_ns)
 {
-	size_t low = 0, high = j->nr;
+	uint32_t i = block_index_find(&j->index, address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (j->blocks[middle].start < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < j->nr && j->blocks[low].start == address && j->blocks[low].time_ns == time_ns
-		       ? low
+	return i != BLOCK_INDEX_NONE && j->blocks[i].start == address &&
+			       j->blocks[i].time_ns == time_ns
+		       ? i
 		       : j->nr;
 }
 
@@ -250,8 +237,9 @@ static int pass_over(struct judge *j, uint64_t until)
 	return err;
 }
 
-int judge_take_words(struct judge *j, const struct mlk_pointers *words)
+int judge_take_words(struct judge *j, const struct found_words *found)
 {
+	const struct mlk_pointers *words = &found->pointers;
 	const struct mlk_pass *of = j->next ? &j->snapshot->passes[j->next - 1] : NULL;
 	int err = 0;
 
@@ -271,7 +259,7 @@ int judge_take_words(struct judge *j, const struct mlk_pointers *words)
 	if (!err && j->roots)
 		err = root_names_note(j->roots, words->words, words->nr);
 	if (!err && !j->wrong)
-		err = reach_pass_words(j->current, words->words, words->nr);
+		err = reach_pass_words(j->current, words->words, found->to, words->nr);
 	if (err == -EINVAL) { /* what is made by hand may be in any order */
 		j->wrong = true;
 		err = 0;
@@ -352,7 +340,6 @@ void judge_release_steps(struct judge *j)
 {
 	reach_pass_free(j->current);
 	freed_free(j->freed);
-	block_index_release(&j->index);
 	free(j->areas);
 	free(j->classes);
 	free(j->pointed);
@@ -370,6 +357,7 @@ void judge_release(struct judge *j)
 	judge_release_steps(j);
 	holders_release(&j->holders);
 	root_names_free(j->roots);
+	block_index_release(&j->index);
 	free(j->blocks);
 	free(j->verdicts);
 	free(j->amounts);

@@ -15,6 +15,7 @@
 #include "report/reach/root_names.h"
 #include "report/reach/snapshots.h"
 #include "report/reach/verdicts.h"
+#include "report/reach/words_ahead.h"
 
 #define JUDGE_OLDER 0 /* in place of a time: nobody saw the block allocated */
 
@@ -36,7 +37,8 @@ struct judge {
 	struct mlk_range *files; /* data of files; ascending, with paths of their own */
 	size_t nr_files;
 
-	struct reach_block *recorded; /* all that live, also those that are not judged */
+	struct reach_block *recorded; /* all that live, also those that are not judged; none if
+					 there are no older ones */
 	size_t nr_recorded, room_recorded;
 	struct live_amount outstanding; /* all of it when the snapshot ended */
 	struct freed *freed;
@@ -95,7 +97,7 @@ int judge_prepare(struct judge *j);
 void judge_weigh_block(struct judge *j, const struct live_block *block);
 
 /* Take in the next words of the trace.  Returns 0 or -ENOMEM. */
-int judge_take_words(struct judge *j, const struct mlk_pointers *words);
+int judge_take_words(struct judge *j, const struct found_words *found);
 
 /* There are no more.  Returns 0 or -ENOMEM. */
 int judge_end_words(struct judge *j);

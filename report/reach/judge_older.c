@@ -5,22 +5,15 @@
 
 #include "report/base/array.h"
 #include "report/reach/judge.h"
+#include "report/reach/sort_blocks.h"
 #include "report/reach/usable_size.h"
-
-static int by_start(const void *a, const void *b)
-{
-	const struct reach_block *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
 
 int judge_add_older(struct judge *j)
 {
 	struct older *older = &j->older;
 	int err;
 
-	if (j->nr_recorded)
-		qsort(j->recorded, j->nr_recorded, sizeof(*j->recorded), by_start);
+	sort_blocks(j->recorded, j->nr_recorded);
 	err = older_keep(older, j->recorded, j->nr_recorded, j->freed);
 	for (size_t i = 0; i < older->nr && !err; i++) {
 		const struct mlk_heap_block *b = &older->blocks[i];

@@ -96,9 +96,9 @@ static uint32_t number_of_root(const struct reach_pass *p, enum reach_root kind,
 	return roots ? roots->number(roots->arg, kind, where, stale) : 0;
 }
 
-static uint32_t block_with_strength(const struct reach_pass *p, uint32_t to, uint64_t address)
+static uint32_t block_with_strength(const struct reach_world *world, uint32_t to, uint64_t address)
 {
-	return p->world->index->blocks[to].start == address ? to : to | REACH_INTERIOR;
+	return world->index->blocks[to].start == address ? to : to | REACH_INTERIOR;
 }
 
 /* A register or something of the kernel's is @value. */
@@ -110,14 +110,14 @@ static int add_given_root(struct reach_pass *p, enum reach_root kind, size_t at,
 
 	if (to == BLOCK_INDEX_NONE)
 		return 0;
-	word = (struct reach_word){block_with_strength(p, to, value),
+	word = (struct reach_word){block_with_strength(p->world, to, value),
 				   number_of_root(p, kind, at, false)};
 	return array_append(&g->roots, &g->nr_roots, &g->room_roots, &word, sizeof(word));
 }
 
-static uint64_t untagged(const struct reach_pass *p, uint64_t word)
+static uint64_t untagged(const struct reach_world *world, uint64_t word)
 {
-	return word & ~p->world->tag_mask;
+	return word & ~world->tag_mask;
 }
 
 static int add_given(struct reach_pass *p)
@@ -127,10 +127,12 @@ static int add_given(struct reach_pass *p)
 	for (size_t i = 0; i < p->pass->nr_threads && !err; i++)
 		for (int reg = 0; reg < MLK_REACH_REGS && !err; reg++)
 			if (p->pass->threads[i].known >> reg & 1)
-				err = add_given_root(p, REACH_ROOT_THREAD, i,
-						     untagged(p, p->pass->threads[i].regs[reg]));
+				err = add_given_root(
+					p, REACH_ROOT_THREAD, i,
+					untagged(p->world, p->pass->threads[i].regs[reg]));
 	for (size_t i = 0; i < p->pass->nr_roots && !err; i++)
-		err = add_given_root(p, REACH_ROOT_GIVEN, i, untagged(p, p->pass->roots[i].value));
+		err = add_given_root(p, REACH_ROOT_GIVEN, i,
+				     untagged(p->world, p->pass->roots[i].value));
 	return err;
 }
 
@@ -235,27 +237,39 @@ static bool is_cut(const struct reach_pass *p, uint32_t from, const struct mlk_p
 	return p->world->index->blocks[from].end - word->address < sizeof(word->value);
 }
 
-/* @word points to block @to. */
+/* @word points to block @to, which may have REACH_INTERIOR. */
 static int take_word(struct reach_pass *p, const struct mlk_pointer *word, uint32_t to)
 {
 	uint32_t from = source_of(p, word->address);
-	struct reach_word root = {.to = block_with_strength(p, to, untagged(p, word->value))};
+	struct reach_word root = {.to = to};
 
-	if (from == to || (from != BLOCK_INDEX_NONE && is_cut(p, from, word)))
+	if (from == (to & ~REACH_INTERIOR) || (from != BLOCK_INDEX_NONE && is_cut(p, from, word)))
 		return 0;
-	return from != BLOCK_INDEX_NONE ? add_edge(p, from, root.to) : take_root(p, word, to, root);
+	return from != BLOCK_INDEX_NONE ? add_edge(p, from, to)
+					: take_root(p, word, to & ~REACH_INTERIOR, root);
 }
 
-/* At most BLOCK_INDEX_MOST words. */
-static int take_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr)
+void reach_world_find(const struct reach_world *world, const struct mlk_pointer *words, size_t nr,
+		      uint32_t *to)
 {
-	uint64_t values[BLOCK_INDEX_MOST] = {0};
-	uint32_t to[BLOCK_INDEX_MOST];
+	uint64_t values[BLOCK_INDEX_MOST];
+
+	for (size_t at = 0, some; at < nr; at += some) {
+		some = nr - at < BLOCK_INDEX_MOST ? nr - at : BLOCK_INDEX_MOST;
+		for (size_t i = 0; i < some; i++)
+			values[i] = untagged(world, words[at + i].value);
+		block_index_find_all(world->index, values, some, to + at);
+		for (size_t i = 0; i < some; i++)
+			if (to[at + i] != BLOCK_INDEX_NONE)
+				to[at + i] = block_with_strength(world, to[at + i], values[i]);
+	}
+}
+
+int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, const uint32_t *to,
+		     size_t nr)
+{
 	int err = 0;
 
-	for (size_t i = 0; i < nr; i++)
-		values[i] = untagged(p, words[i].value);
-	block_index_find_all(p->world->index, values, nr, to);
 	for (size_t i = 0; i < nr && !err; i++) {
 		if (words[i].address < p->address)
 			return -EINVAL;
@@ -263,16 +277,6 @@ static int take_words(struct reach_pass *p, const struct mlk_pointer *words, siz
 		if (to[i] != BLOCK_INDEX_NONE)
 			err = take_word(p, &words[i], to[i]);
 	}
-	return err;
-}
-
-int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr)
-{
-	int err = 0;
-
-	for (size_t at = 0; at < nr && !err; at += BLOCK_INDEX_MOST)
-		err = take_words(p, words + at,
-				 nr - at < BLOCK_INDEX_MOST ? nr - at : BLOCK_INDEX_MOST);
 	return err;
 }
 

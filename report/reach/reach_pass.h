@@ -96,8 +96,15 @@ struct reach_pass; /* opaque */
 int reach_pass_new(struct reach_pass **out, const struct reach_world *world,
 		   const struct mlk_pass *pass);
 
-/* Take in its words.  Returns 0, -ENOMEM, or -EINVAL: they do not ascend. */
-int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, size_t nr);
+/* Set to[i] to the block that words[i] points to, of @nr, with REACH_INTERIOR unless it is to its
+ * beginning; BLOCK_INDEX_NONE: to none.  For any thread. */
+void reach_world_find(const struct reach_world *world, const struct mlk_pointer *words, size_t nr,
+		      uint32_t *to);
+
+/* Take in its words, and what they point to, as it was found.  Returns 0, -ENOMEM, or -EINVAL: they
+ * do not ascend. */
+int reach_pass_words(struct reach_pass *p, const struct mlk_pointer *words, const uint32_t *to,
+		     size_t nr);
 
 /* All words are in: raise classes[i] of each block to what this pass says, if that is more;
  * REACH_STACK counts as REACH_HELD.  Returns 0 or -ENOMEM. */

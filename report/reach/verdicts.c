@@ -6,9 +6,12 @@
 #include <stdlib.h>
 
 #include "report/live/sampling.h"
+#include "report/reach/heads_ahead.h"
 #include "report/reach/judge.h"
 #include "report/reach/root_names.h"
 #include "report/reach/words_ahead.h"
+
+#define AHEAD 16 /* events that are looked up in the cache before their turn */
 
 struct verdicts {
 	struct judge *all; /* by tgid */
@@ -24,6 +27,7 @@ struct court {
 	struct verdicts *verdicts;
 	struct live *live; /* blocks at the end of the snapshots */
 	bool knows_all;	   /* every allocation and every free is in the trace */
+	bool again;	   /* words are read for those that want them again */
 	int err;
 };
 
@@ -54,13 +58,40 @@ static void note_change(void *arg, const struct live_change *change)
 		c->err = err;
 }
 
+/* Is it of a process that is judged, before the end of its snapshot? */
+static bool is_wanted(void *arg, const struct mlk_event *event)
+{
+	const struct court *c = arg;
+	const struct judge *j = judge_of(c->verdicts, event->tgid);
+
+	return j && event->time_ns <= j->snapshot->end_ns;
+}
+
+static int replay_batch(struct court *c, const struct batch *batch)
+{
+	struct mlk_event event;
+	int err = 0;
+
+	for (size_t i = 0; i < batch->nr_events && !err; i++) {
+		if (i + AHEAD < batch->nr_events)
+			live_expect(c->live, batch->events[i + AHEAD].tgid,
+				    batch->events[i + AHEAD].addr);
+		batch_get_event(&batch->events[i], &event);
+		err = live_event(c->live, &event, 0);
+		err = err ? err : c->err;
+	}
+	return err;
+}
+
 /* Replay the processes, each up to the end of its snapshot: without stacks, which nobody asks for.
  */
 static int replay_all(struct court *c)
 {
 	const struct live_watch watch = {.changed = note_change, .arg = c};
+	const struct heads_wanted wanted = {.wants = is_wanted, .arg = c};
 	const struct sampling sampling = sampling_of(mlk_reader_meta(c->trace));
-	struct mlk_record record;
+	const struct batch *batch;
+	struct heads_ahead *ahead;
 	int more = 0, err = live_new(&c->live);
 
 	if (err)
@@ -68,14 +99,11 @@ static int replay_all(struct court *c)
 	live_set_sampling(c->live, &sampling);
 	if (c->knows_all)
 		live_watch(c->live, &watch);
-	mlk_reader_rewind(c->trace, MLK_RECORD_HEAD);
-	while (!err && !c->err && (more = mlk_reader_next(c->trace, &record)) > 0) {
-		const struct judge *j = judge_of(c->verdicts, record.event.tgid);
-
-		if (j && record.event.time_ns <= j->snapshot->end_ns)
-			err = live_event(c->live, &record.event, 0);
-	}
-	return err ? err : c->err ? c->err : more;
+	err = heads_ahead_new(&ahead, c->trace, &wanted);
+	while (!err && (more = heads_ahead_next(ahead, &batch)) > 0)
+		err = replay_batch(c, batch);
+	heads_ahead_free(ahead);
+	return err ? err : more;
 }
 
 static void take_block(void *arg, const struct live_block *block)
@@ -122,34 +150,42 @@ static int take_blocks(struct court *c)
 	return err;
 }
 
-/* Read all words; @again: only those of the processes that want them again. */
-static int read_words(struct court *c, bool again)
+/* Those of a process that wants words the first time, or again. */
+static const struct reach_world *world_of(void *arg, uint32_t tgid)
 {
+	const struct court *c = arg;
+	const struct judge *j = judge_of(c->verdicts, tgid);
+
+	return j && j->again == c->again ? &j->world : NULL;
+}
+
+/* Read all words. */
+static int read_words(struct court *c)
+{
+	const struct words_wanted wanted = {.world_of = world_of, .arg = c};
 	struct verdicts *v = c->verdicts;
-	const struct mlk_pointers *words = NULL;
+	const struct found_words *words;
 	struct words_ahead *ahead;
-	int more = 0, err = words_ahead_new(&ahead, c->trace);
+	int more = 0, err = words_ahead_new(&ahead, c->trace, &wanted);
 
 	while (!err && (more = words_ahead_next(ahead, &words)) > 0) {
-		struct judge *j = judge_of(v, words->tgid);
+		struct judge *j = judge_of(v, words->pointers.tgid);
 
-		if (j && j->again == again)
+		if (j && j->again == c->again)
 			err = judge_take_words(j, words);
 	}
 	words_ahead_free(ahead);
 	for (size_t i = 0; i < v->nr && !err; i++)
-		if (v->all[i].again == again)
+		if (v->all[i].again == c->again)
 			err = judge_end_words(&v->all[i]);
 	return err ? err : more;
 }
 
 static int read_again(struct court *c)
 {
-	bool any = false;
-
 	for (size_t i = 0; i < c->verdicts->nr; i++)
-		any |= judge_wants_again(&c->verdicts->all[i]);
-	return any ? read_words(c, true) : 0;
+		c->again |= judge_wants_again(&c->verdicts->all[i]);
+	return c->again ? read_words(c) : 0;
 }
 
 /* Those of which no pass was whole are not judged. */
@@ -225,7 +261,7 @@ int verdicts_find(struct verdicts **out, struct mlk_reader *trace,
 	if (!err && c.verdicts->nr)
 		err = take_blocks(&c);
 	if (!err && c.verdicts->nr)
-		err = read_words(&c, false);
+		err = read_words(&c);
 	if (!err)
 		err = read_again(&c);
 	if (!err)

@@ -137,10 +137,12 @@ static void find(const struct heap *h, struct holders *found)
 	struct reach_world world = {.index = &index, .roots = &roots};
 	struct holders_input input = {.blocks = h->blocks, .nr_roots = ROOTS, .roots = &roots};
 	uint8_t classes[BLOCKS] = {0};
+	uint32_t to[WORDS];
 
 	assert_int_equal(block_index_make(&index, h->blocks, h->nr), 0);
 	assert_int_equal(reach_pass_new(&input.pass, &world, &pass), 0);
-	assert_int_equal(reach_pass_words(input.pass, h->words, h->nr_words), 0);
+	reach_world_find(&world, h->words, h->nr_words, to);
+	assert_int_equal(reach_pass_words(input.pass, h->words, to, h->nr_words), 0);
 	assert_int_equal(reach_pass_judge(input.pass, classes), 0);
 	input.final = classes;
 	assert_int_equal(holders_find(found, &input), 0);

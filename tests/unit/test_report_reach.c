@@ -196,14 +196,16 @@ static void judge(const struct heap *h, bool starts_only, uint8_t *classes, bool
 				    .freed = h->freed,
 				    .nr_freed = h->nr_freed,
 				    .starts_only = starts_only};
+	const size_t half = h->nr_words / 2;
+	uint32_t to[WORDS];
 	struct reach_pass *p;
 
 	assert_int_equal(block_index_make(&index, h->blocks, h->nr), 0);
 	assert_int_equal(reach_pass_new(&p, &world, &pass), 0);
 	/* in two parts, as they come in chunks */
-	assert_int_equal(reach_pass_words(p, h->words, h->nr_words / 2), 0);
-	assert_int_equal(
-		reach_pass_words(p, h->words + h->nr_words / 2, h->nr_words - h->nr_words / 2), 0);
+	reach_world_find(&world, h->words, h->nr_words, to);
+	assert_int_equal(reach_pass_words(p, h->words, to, half), 0);
+	assert_int_equal(reach_pass_words(p, h->words + half, to + half, h->nr_words - half), 0);
 	memset(classes, 0, h->nr);
 	assert_int_equal(reach_pass_judge(p, classes), 0);
 	reach_pass_lost_with(p, classes, pointed);
