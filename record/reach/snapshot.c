@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "array.h"
 #include "record/base/clock.h"
 #include "record/reach/beside.h"
 #include "record/reach/frozen.h"
+#include "record/reach/pace.h"
 #include "record/reach/registers.h"
 #include "record/reach/roots.h"
 #include "record/reach/walk.h"
@@ -34,9 +36,10 @@ struct reach_snapshot {
 	struct reach_walk walk; /* the thread's while it runs, */
 	struct frozen frozen;	/* and this */
 	bool prepares;		/* the thread only makes room in frozen */
+	struct pace pace;	/* the thread's while it runs */
 	struct reach_threads threads;
 	struct reach_roots roots;
-	uint64_t begin_ns, next_ns;
+	uint64_t begin_ns, next_ns, pause_ns; /* pause_ns: after this pass, at least */
 	uint64_t settle_ns; /* until when registers are awaited after the walk; 0: it goes on */
 	unsigned int done;  /* passes */
 	pthread_t thread;
@@ -64,10 +67,12 @@ static void wake(struct reach_snapshot *s)
 static int hand_over(void *arg, const struct mlk_pointer *words, size_t nr)
 {
 	struct reach_snapshot *s = arg;
+	uint64_t begin_ns = clock_now_ns();
 
 	pthread_mutex_lock(&s->lock);
 	while (s->parcel.nr && !s->cancelled)
 		pthread_cond_wait(&s->taken, &s->lock);
+	s->pace.slept_ns += clock_now_ns() - begin_ns;
 	if (!s->cancelled) {
 		memcpy(s->parcel.words, words, nr * sizeof(*words));
 		s->parcel.nr = nr;
@@ -94,12 +99,17 @@ static void *run(void *arg)
 	uint64_t end_ns;
 	int err;
 
+	/* the session's other work is urgent: this is not, unless the process waits for it */
+	if (!s->opts.still && getpriority(PRIO_PROCESS, 0) < 0)
+		setpriority(PRIO_PROCESS, 0, 0);
+	s->pace = pace_begin();
 	beside_before(&s->beside, &place);
 	err = s->prepares ? frozen_prepare(&s->frozen, s->walk.pagemap, s->walk.ranges, s->walk.nr)
 			  : reach_walk_run(&s->walk);
 	end_ns = clock_now_ns();
 	if (!err && !s->prepares)
 		beside_after(&s->beside, &place, is_last(s));
+	s->pause_ns = s->opts.still ? 0 : pace_pause(&s->pace);
 	pthread_mutex_lock(&s->lock);
 	s->over = true;
 	s->err = err;
@@ -356,7 +366,8 @@ static int finish_pass(struct reach_snapshot *s, struct mlk_writer *w)
 	end_pass(s);
 	if (err)
 		return err;
-	s->next_ns = clock_now_ns() + s->opts.apart_ns;
+	s->next_ns =
+		clock_now_ns() + (s->pause_ns > s->opts.apart_ns ? s->pause_ns : s->opts.apart_ns);
 	if (++s->done < s->opts.passes)
 		return 1;
 	return write_beside(s, w);

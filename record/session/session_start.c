@@ -402,8 +402,10 @@ int session_start(struct session *s, const struct session_opts *opts)
 		return err;
 	}
 	/* Of this thread, and those that it begins from here on: not of the one that compresses.
-	 * It is not allowed to all, nor to us once privileges are given up. */
-	setpriority(PRIO_PROCESS, 0, NICENESS);
+	 * It is not allowed to all, nor to us once privileges are given up.  Who only looks at
+	 * memory is in no hurry. */
+	if (!s->looks)
+		setpriority(PRIO_PROCESS, 0, NICENESS);
 	waiting_begin(&s->waiting);
 	err = s->backend->start(s, opts);
 	waiting_end(&s->waiting);
