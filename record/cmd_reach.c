@@ -34,7 +34,7 @@ static const struct option_info table[] = {
 	{.key = OPT_PASSES,
 	 .name = "passes",
 	 .arg = "N",
-	 .help = "how often memory is read, 2 to 99; pointers may move [3]"},
+	 .help = "how often memory is read, 2 to 99; pointers may move [3 to 10, as they do]"},
 	{.key = 'q', .name = "quiet", .help = "say nothing but errors and warnings"},
 	{.key = 'h', .name = "help", .help = "show this help"},
 };
@@ -79,7 +79,7 @@ static int apply(void *ctx, const struct option_info *option, const char *text)
 
 static int parse(struct look_opts *o, int argc, char **argv)
 {
-	*o = (struct look_opts){.output = {"mleak.mlk", -1, -1}, .passes = 3};
+	*o = (struct look_opts){.output = {"mleak.mlk", -1, -1}};
 	if (options_read(reach_option, false, argc, argv, apply, o))
 		return -EINVAL;
 	if (o->help)
@@ -146,7 +146,7 @@ static bool look(struct session *s, const struct look_opts *o, struct output *ou
 					  .path = out->path};
 	bool any;
 
-	s->reach.passes = (unsigned int)o->passes;
+	session_reach_plan(s, (unsigned int)o->passes);
 	if (session_start(s, &opts))
 		return false;
 	any = may_read(s) && read_all(s);

@@ -75,9 +75,13 @@ struct session_memory {
 	struct walk_size size;	      /* when that began */
 };
 
+#define USUAL_PASSES	  3
+#define USUAL_MOST_PASSES 10 /* unless told otherwise */
+
 /* Snapshots of the pointers in the memory of all processes. */
 struct session_reach {
 	unsigned int passes;	    /* of each; 0: none are taken */
+	unsigned int most_passes;   /* where pointers move so fast that those are not enough */
 	bool stop;		    /* processes are stopped for it */
 	uint32_t snapshot;	    /* number of the last one; 0: there is none */
 	uint64_t taken;		    /* of processes; that are whole */
@@ -309,6 +313,9 @@ void session_look_at_all_pages(struct session *s);
 
 /* The pointers in their memory: session_reach.c.  Errors go to s->out.err; what else goes wrong is
  * logged. */
+
+/* Before the start: there are to be snapshots, of so many passes; 0: as many as pointers move. */
+void session_reach_plan(struct session *s, unsigned int passes);
 
 /* Do what takes privileges before they are given up, if s->reach.passes is not 0. */
 void session_reach_open(struct session *s);

@@ -54,6 +54,7 @@ static bool begin_next(struct session *s)
 						.snapshot = r->snapshot,
 						.first_pass = p->passes + 1,
 						.passes = r->passes,
+						.most_passes = r->most_passes,
 						.apart_ns = APART_NS,
 						.stop = r->stop,
 						.regs = r->regs,
@@ -158,6 +159,12 @@ static void end_one(struct session *s)
 	reach_snapshot_end(r->now);
 	r->now = NULL;
 	r->of = NULL;
+}
+
+void session_reach_plan(struct session *s, unsigned int passes)
+{
+	s->reach.passes = passes ? passes : USUAL_PASSES;
+	s->reach.most_passes = passes ? passes : USUAL_MOST_PASSES;
 }
 
 void session_reach_open(struct session *s)

@@ -10,6 +10,7 @@
 #include "report/live/live.h"
 #include "report/live/sampling.h"
 #include "report/reach/holders.h"
+#include "report/reach/missed.h"
 #include "report/reach/older.h"
 #include "report/reach/reach_pass.h"
 #include "report/reach/root_names.h"
@@ -36,7 +37,8 @@ struct judge {
 	struct mlk_range *files; /* data of files; ascending, with paths of their own */
 	size_t nr_files;
 
-	struct reach_block *recorded; /* all that live, also those that are not judged */
+	struct reach_block *recorded; /* all that live or lived during the snapshot, also those
+					 that are not judged */
 	size_t nr_recorded, room_recorded;
 	struct live_amount outstanding; /* all of it when the snapshot ended */
 	struct freed *freed;
@@ -46,6 +48,7 @@ struct judge {
 	struct reach_roots numbering;
 	uint8_t *classes; /* enum reach_class of each block, the best so far */
 	bool *pointed;
+	struct missed missed;
 	size_t next;		    /* pass of the snapshot that is not begun */
 	struct reach_pass *current; /* that is under way, or was whole last */
 	bool under_way;

@@ -396,6 +396,11 @@ struct reach_graph *reach_pass_graph(struct reach_pass *p)
 	return &p->graph;
 }
 
+bool reach_pass_starts_only(const struct reach_pass *p)
+{
+	return p->world->starts_only;
+}
+
 void reach_pass_lost_with(const struct reach_pass *p, const uint8_t *classes, bool *pointed)
 {
 	const struct reach_graph *g = &p->graph;

@@ -108,6 +108,9 @@ int reach_pass_judge(struct reach_pass *p, uint8_t *classes);
 const uint8_t *reach_pass_classes(const struct reach_pass *p);
 struct reach_graph *reach_pass_graph(struct reach_pass *p);
 
+/* Does a word that points into a block not reach it? */
+bool reach_pass_starts_only(const struct reach_pass *p);
+
 /* After that: pointed[i] becomes true of each block of class REACH_LOST to which a word of another
  * one points. */
 void reach_pass_lost_with(const struct reach_pass *p, const uint8_t *classes, bool *pointed);
