@@ -68,20 +68,25 @@ static size_t nr_changed(const struct moving *m)
 	return nr + (m->nr_before - i) + (m->nr_now - k);
 }
 
-static void compare(struct moving *m, uint64_t begin_ns, uint64_t end_ns)
+static void compare(struct moving *m, uint64_t begin_ns)
 {
 	/* one that was not seen is no proof that there is none */
 	double changed = (double)nr_changed(m) + 1;
 	double of = (double)(m->nr_now > m->nr_before ? m->nr_now : m->nr_before) + 1;
 	double apart = begin_ns > m->begin_ns ? (double)(begin_ns - m->begin_ns) : 1;
 	double share = changed < of ? changed / of : 0.999;
-	/* how often a word moves while a pass goes on; it may have done so again */
-	double moves = share / (1 - share) * ((double)(end_ns - begin_ns) / apart);
-	/* one that moves all the time is seen once at the average, and so missed with 1 / e */
-	double missed = moves / (6 + 2.7 * moves);
+	double rate = share / (1 - share) / apart; /* it may have moved again */
 
-	if (missed > m->missed)
-		m->missed = missed;
+	if (rate > m->rate)
+		m->rate = rate;
+}
+
+double moving_missed(const struct moving *m, double took_ns)
+{
+	double moves = m->rate * took_ns;
+
+	/* one that moves all the time is seen once at the average, and so missed with 1 / e */
+	return moves / (6 + 2.7 * moves);
 }
 
 bool moving_end_pass(struct moving *m, uint64_t begin_ns, uint64_t end_ns, uint64_t words,
@@ -95,15 +100,17 @@ bool moving_end_pass(struct moving *m, uint64_t begin_ns, uint64_t end_ns, uint6
 	if (m->before)
 		m->nr_before = thin(m, m->before, m->nr_before);
 	if (m->compared)
-		compare(m, begin_ns, end_ns);
+		compare(m, begin_ns);
 	m->compared = true;
 	m->begin_ns = begin_ns;
 	m->before = m->now;
 	m->nr_before = m->nr_now;
 	m->now = spare;
 	m->nr_now = 0;
-	for (unsigned int i = 0; i < passes; i++)
-		left *= m->missed;
+	if (passes <= MOVING_PASSES)
+		m->took_ns[passes - 1] = (double)(end_ns - begin_ns);
+	for (unsigned int i = 0; i < passes && i < MOVING_PASSES; i++)
+		left *= moving_missed(m, m->took_ns[i]);
 	return left > ENOUGH;
 }
 

@@ -13,7 +13,8 @@
 
 #include "format/reach.h"
 
-#define MOVING_WORDS 65536u
+#define MOVING_WORDS  65536u
+#define MOVING_PASSES 32 /* of more the first ones count */
 
 /* All zero is the beginning. */
 struct moving {
@@ -23,7 +24,8 @@ struct moving {
 	bool compared;	    /* there was a pass before */
 	bool failed;	    /* there was no memory for them */
 	uint64_t begin_ns;  /* of the walk before */
-	double missed;	    /* share of the words that a pass misses, the largest so far */
+	double rate;	    /* how often a word moves a nanosecond, the most so far */
+	double took_ns[MOVING_PASSES];
 };
 
 /* The next words of a pass. */
@@ -33,6 +35,9 @@ void moving_take(struct moving *m, const struct mlk_pointer *words, size_t nr);
  * may have missed something in @words words. */
 bool moving_end_pass(struct moving *m, uint64_t begin_ns, uint64_t end_ns, uint64_t words,
 		     unsigned int passes);
+
+/* What share of the words a pass misses that walks for @took_ns. */
+double moving_missed(const struct moving *m, double took_ns);
 
 void moving_release(struct moving *m);
 

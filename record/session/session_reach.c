@@ -13,6 +13,9 @@
 #define ALONE_NS 250000000u /* how long other threads may take to end */
 #define APART_NS 50000000u  /* between passes: longer than a pointer stays in registers alone */
 
+#define USUAL_PASSES 3
+#define MOST_PASSES  10 /* of those that were not asked for */
+
 /* May its memory be looked at? */
 static bool is_there(const struct process *p)
 {
@@ -164,7 +167,7 @@ static void end_one(struct session *s)
 void session_reach_plan(struct session *s, unsigned int passes)
 {
 	s->reach.passes = passes ? passes : USUAL_PASSES;
-	s->reach.most_passes = passes ? passes : USUAL_MOST_PASSES;
+	s->reach.most_passes = passes ? passes : MOST_PASSES;
 }
 
 void session_reach_open(struct session *s)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/base/array.h"
+#include "report/reach/chosen_roots.h"
 #include "report/reach/freed.h"
 
 /* A larger block may have been given back to the kernel when it was freed (glibc's least threshold
@@ -116,6 +117,11 @@ int judge_prepare(struct judge *j)
 	j->world.freed = j->areas;
 	freed_free(j->freed);
 	j->freed = NULL;
+	if (!err && j->rules->nr_roots)
+		err = chosen_roots_find(j->rules->roots, j->rules->nr_roots, j->named,
+					&j->snapshot->passes[j->snapshot->nr - 1], &j->chosen,
+					&j->world.nr_chosen);
+	j->world.chosen = j->chosen;
 	return err;
 }
 
@@ -364,6 +370,7 @@ void judge_release_steps(struct judge *j)
 	missed_release(&j->missed);
 	block_index_release(&j->index);
 	free(j->areas);
+	free(j->chosen);
 	free(j->classes);
 	free(j->pointed);
 	free(j->recorded);
@@ -371,6 +378,7 @@ void judge_release_steps(struct judge *j)
 	j->current = NULL;
 	j->freed = NULL;
 	j->areas = NULL;
+	j->chosen = NULL;
 	j->classes = NULL;
 	j->pointed = NULL;
 }

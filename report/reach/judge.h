@@ -24,6 +24,7 @@ struct judge {
 	const struct verdict_rules *rules; /* borrowed, as the next ones */
 	const struct snapshot *snapshot;
 	const struct root_modules *modules; /* NULL: nobody asks who holds what */
+	const struct root_modules *named;   /* NULL: no root is chosen by its name */
 	struct verdict_process process;	    /* the answer, */
 	struct reach_block *blocks;	    /* ascending, */
 	uint8_t *verdicts;		    /* enum block_verdict of each, */
@@ -43,7 +44,7 @@ struct judge {
 	struct live_amount outstanding; /* all of it when the snapshot ended */
 	struct freed *freed;
 	struct block_index index;
-	struct reach_area *areas;
+	struct reach_area *areas, *chosen;
 	struct reach_world world;
 	struct reach_roots numbering;
 	uint8_t *classes; /* enum reach_class of each block, the best so far */

@@ -84,6 +84,8 @@ struct reach_world {
 	size_t nr_freed;
 	const struct reach_area *arenas; /* the same: where an allocator has its lists */
 	size_t nr_arenas;
+	const struct reach_area *chosen; /* the same: its words hold what they point to */
+	size_t nr_chosen;
 	bool starts_only;		 /* a word that points into a block does not reach it */
 	uint64_t tag_mask;		 /* bits of a word that are no part of its address */
 	const struct reach_roots *roots; /* NULL: nobody asks which */

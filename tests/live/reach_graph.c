@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "../../samples/sample.h"
+#include "heap_scrub.h"
 
 enum {
 	THREADS = 2,
@@ -56,21 +56,17 @@ static uint32_t *slot_of;	   /* of each: the slot with the pointer that counts, 
 static uint32_t *within;	   /* of each slot: the number of the block it points to, and WEAK */
 static unsigned long nr_held, nr_loose, nr_lost, next_tree;
 static bool *loosened; /* of each tree */
-static pthread_mutex_t locks[LOCKS], tree_lock;
+static pthread_mutex_t locks[LOCKS]; /* all zero is their beginning */
 static uint64_t pace_ns; /* of a thread's batch; 0: as fast as it can */
 static volatile bool over;
 static unsigned long done[THREADS];
 
-struct random {
-	uint64_t state;
-};
-
-static uint64_t any(struct random *r, uint64_t below)
+static uint64_t any(uint64_t *seed, uint64_t below)
 {
-	r->state ^= r->state << 13;
-	r->state ^= r->state >> 7;
-	r->state ^= r->state << 17;
-	return (r->state * UINT64_C(2685821657736338717) >> 20) % below;
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return (*seed * UINT64_C(2685821657736338717) >> 20) % below;
 }
 
 static uint64_t now_ns(void)
@@ -102,7 +98,7 @@ static struct block **place(uint32_t slot)
 	return &at(holder(slot))->slots[(slot - 1) % SLOTS];
 }
 
-static struct block *new_block(char *mark, struct random *r)
+static struct block *new_block(char *mark, uint64_t *r)
 {
 	struct block *b = calloc(1, sizeof(*b) + 8 * any(r, 40));
 
@@ -113,41 +109,23 @@ static struct block *new_block(char *mark, struct random *r)
 	return b;
 }
 
-FRAME struct block *get_held(struct random *r)
-{
-	struct block *b = new_block(held_mark, r);
+#define GET(name, mark)                                                                            \
+	FRAME struct block *name(uint64_t *r)                                                 \
+	{                                                                                          \
+		struct block *b = new_block(mark, r);                                              \
+                                                                                                   \
+		AFTER_CALL();                                                                      \
+		return b;                                                                          \
+	}
 
-	AFTER_CALL();
-	return b;
-}
-
-FRAME struct block *get_loose(struct random *r)
-{
-	struct block *b = new_block(loose_mark, r);
-
-	AFTER_CALL();
-	return b;
-}
-
-FRAME struct block *get_churned(struct random *r)
-{
-	struct block *b = new_block(churn_mark, r);
-
-	AFTER_CALL();
-	return b;
-}
-
-FRAME struct block *get_lost(struct random *r)
-{
-	struct block *b = new_block(lost_mark, r);
-
-	AFTER_CALL();
-	return b;
-}
+GET(get_held, held_mark)
+GET(get_loose, loose_mark)
+GET(get_churned, churn_mark)
+GET(get_lost, lost_mark)
 
 /* Small graphs, with circles: each block is pointed to but some first ones, and points to held
  * ones, too. */
-static FRAME void lose(struct random *r)
+static FRAME void lose(uint64_t *r)
 {
 	for (unsigned long made = 0; made < nr_lost;) {
 		struct block *all[TREE];
@@ -166,17 +144,6 @@ static FRAME void lose(struct random *r)
 	}
 }
 
-/* What calls have left on the stack and in registers is gone. */
-static FRAME void scrub(void)
-{
-	volatile char room[192 << 10];
-
-	memset((char *)room, 0, sizeof(room));
-	__asm__ volatile("xor %%ecx, %%ecx; xor %%edx, %%edx; xor %%esi, %%esi; xor %%edi, %%edi;"
-			 "xor %%r8d, %%r8d; xor %%r9d, %%r9d; xor %%r10d, %%r10d; xor %%eax, %%eax"
-			 : : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "memory");
-}
-
 static void put(uint32_t slot, uint32_t number, uint32_t weak)
 {
 	*place(slot) = at(number);
@@ -185,8 +152,7 @@ static void put(uint32_t slot, uint32_t number, uint32_t weak)
 		slot_of[number] = slot;
 }
 
-/* A slot of one of the blocks [@from, @to) that has nothing in it. */
-static uint32_t free_slot(struct random *r, uint64_t from, uint64_t to)
+static uint32_t free_slot(uint64_t *r, uint64_t from, uint64_t to)
 {
 	for (int i = 0; i < 1000; i++) {
 		uint32_t slot = slot_number(from + any(r, to - from), any(r, SLOTS));
@@ -199,7 +165,7 @@ static uint32_t free_slot(struct random *r, uint64_t from, uint64_t to)
 
 /* Every held block but the first ones gets a pointer from a lower one; so do trees, whose other
  * blocks hang in them.  Then each fourth gets another one from anywhere. */
-static void link_all(struct random *r)
+static void link_all(uint64_t *r)
 {
 	for (uint32_t i = 0; i < nr_held + nr_loose; i++) {
 		bool hangs = i >= nr_held && (i - nr_held) % TREE;
@@ -273,12 +239,12 @@ static bool move_to(uint32_t number, uint32_t to)
 
 /* A thread's own blocks: where the pointer to each is. */
 struct churn {
-	struct random r;
+	uint64_t r;
 	uint32_t slots[CHURN];
 	unsigned int next;
 };
 
-/* The oldest goes, or is lost, and another one comes. */
+/* The oldest goes, and another one comes. */
 static void churn(struct churn *c)
 {
 	uint32_t *mine = &c->slots[c->next++ % CHURN], slot = *mine;
@@ -310,13 +276,10 @@ static void churn(struct churn *c)
 /* A tree that is held comes loose. */
 static void loosen(void)
 {
-	unsigned long tree;
+	unsigned long tree = __atomic_fetch_add(&next_tree, 1, __ATOMIC_RELAXED);
 	uint32_t first, slot;
 
-	pthread_mutex_lock(&tree_lock);
-	tree = next_tree < nr_loose / TREE ? next_tree++ : nr_loose / TREE;
-	pthread_mutex_unlock(&tree_lock);
-	if (tree == nr_loose / TREE)
+	if (tree >= nr_loose / TREE)
 		return;
 	first = (uint32_t)(nr_held + tree * TREE);
 	for (bool gone = false; !gone;) {
@@ -332,7 +295,7 @@ static void loosen(void)
 	}
 }
 
-static bool move_one(struct random *r)
+static bool move_one(uint64_t *r)
 {
 	uint64_t tree = any(r, nr_loose / TREE), nr = nr_held + nr_loose / TREE, i = any(r, nr);
 	uint32_t number = (uint32_t)(i < nr_held ? i : nr_held + tree * TREE);
@@ -348,7 +311,7 @@ static void *mutate(void *arg)
 	struct churn *c = calloc(1, sizeof(*c));
 	uint64_t due_ns = now_ns(), loosen_ns = due_ns;
 
-	c->r.state = (uint64_t)(uintptr_t)arg * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	c->r = (uint64_t)(uintptr_t)arg * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	while (!over) {
 		for (int i = 0; i < BATCH; i += move_one(&c->r))
 			;
@@ -369,7 +332,7 @@ static void *mutate(void *arg)
 	return NULL;
 }
 
-static uint32_t *order(unsigned long nr, struct random *r)
+static uint32_t *order(unsigned long nr, uint64_t *r)
 {
 	uint32_t *v = calloc(nr, sizeof(*v));
 
@@ -384,7 +347,7 @@ static uint32_t *order(unsigned long nr, struct random *r)
 
 /* Where in memory a block is says nothing of its number. */
 static uint32_t *allocated;
-static struct random seeds[THREADS];
+static uint64_t seeds[THREADS];
 
 static void *allocate_half(void *arg)
 {
@@ -411,7 +374,7 @@ static void join_both(pthread_t *threads)
 		pthread_join(threads[i], NULL);
 }
 
-static void make(unsigned long nr, struct random *r)
+static void make(unsigned long nr, uint64_t *r)
 {
 	pthread_t threads[THREADS];
 
@@ -424,10 +387,7 @@ static void make(unsigned long nr, struct random *r)
 	loosened = calloc(nr_loose / TREE + 1, sizeof(*loosened));
 	allocated = order(nr, r);
 	for (int i = 0; i < THREADS; i++)
-		seeds[i].state = any(r, UINT32_MAX) + 1;
-	for (int i = 0; i < LOCKS; i++)
-		pthread_mutex_init(&locks[i], NULL);
-	pthread_mutex_init(&tree_lock, NULL);
+		seeds[i] = any(r, UINT32_MAX) + 1;
 	run_both(allocate_half, 0, threads);
 	join_both(threads);
 	link_all(r);
@@ -466,7 +426,7 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
 	unsigned long moves;
-	struct random r = {1};
+	uint64_t r;
 	uint64_t begin_ns;
 	char byte;
 
@@ -474,7 +434,7 @@ int main(int argc, char **argv)
 		return 99;
 	moves = strtoul(argv[2], NULL, 10);
 	pace_ns = moves ? BATCH * THREADS * UINT64_C(1000000000) / moves : 0;
-	r.state = strtoul(argv[3], NULL, 10) * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	r = strtoul(argv[3], NULL, 10) * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	make(strtoul(argv[1], NULL, 10), &r);
 	begin_ns = now_ns();
 	run_both(mutate, strtoul(argv[3], NULL, 10), threads);

@@ -36,6 +36,8 @@ struct heap {
 	size_t nr_words;
 	struct reach_area freed[BLOCKS];
 	size_t nr_freed;
+	struct reach_area chosen[2]; /* by the user, as roots */
+	size_t nr_chosen;
 };
 
 static int by_address(const void *a, const void *b)
@@ -156,12 +158,36 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
+static bool is_chosen(const struct heap *h, uint64_t address)
+{
+	for (size_t i = 0; i < h->nr_chosen; i++)
+		if (address >= h->chosen[i].start && address < h->chosen[i].end)
+			return true;
+	return false;
+}
+
+/* Some memory of the heap, anywhere. */
+static void choose_roots(struct heap *h)
+{
+	uint64_t all = h->blocks[h->nr - 1].end - BASE, at = BASE;
+
+	h->nr_chosen = random_below(3);
+	for (size_t i = 0; i < h->nr_chosen; i++) {
+		at += 8 * (uint64_t)random_below((uint32_t)(all / 16 + 1));
+		h->chosen[i].start = at;
+		at += 8 + random_below((uint32_t)(all / 40 + 1));
+		h->chosen[i].end = at;
+	}
+}
+
 /* What it gives to the block it points to: the weakest of the way there. */
 static int strength(const struct heap *h, const struct mlk_pointer *word, const uint8_t *classes,
 		    bool starts_only)
 {
 	size_t from = block_at(h, word->address), to = block_at(h, word->value);
-	int class = from == SIZE_MAX ? class_of_place(h, word->address) : classes[from];
+	int class = is_chosen(h, word->address) ? REACH_HELD
+		    : from == SIZE_MAX		? class_of_place(h, word->address)
+						: classes[from];
 
 	if (word->value == h->blocks[to].start)
 		return class;
@@ -180,8 +206,9 @@ static void search(const struct heap *h, bool starts_only, uint8_t *classes)
 			size_t to = block_at(h, h->words[i].value);
 			int class;
 
-			if (to == SIZE_MAX || is_cut(h, &h->words[i]) ||
-			    is_allocators(h, &h->words[i], to))
+			if (to == SIZE_MAX ||
+			    (!is_chosen(h, h->words[i].address) &&
+			     (is_cut(h, &h->words[i]) || is_allocators(h, &h->words[i], to))))
 				continue;
 			class = strength(h, &h->words[i], classes, starts_only);
 			if (class > classes[to]) {
@@ -211,6 +238,8 @@ static void judge_on(const struct heap *h, bool starts_only, uint8_t *classes, b
 	struct reach_world world = {.index = &index,
 				    .freed = h->freed,
 				    .nr_freed = h->nr_freed,
+				    .chosen = h->chosen,
+				    .nr_chosen = h->nr_chosen,
 				    .starts_only = starts_only};
 	struct reach_pass *p;
 
@@ -249,6 +278,7 @@ static void classes_are_those_of_a_plain_search(void **state)
 		h.ran = round % 3 == 0;
 		make_blocks(&h);
 		make_words(&h);
+		choose_roots(&h);
 		search(&h, starts_only, expected);
 		judge(&h, starts_only, got, pointed);
 		assert_memory_equal(got, expected, h.nr);
@@ -303,6 +333,7 @@ static void what_passes_miss_they_find_together(void **state)
 		memset(&all, 0, sizeof(all));
 		make_blocks(&all);
 		make_words(&all);
+		choose_roots(&all);
 		for (int pass = 0; pass < 3; pass++) {
 			miss_some(&one, &all, seen);
 			search(&one, starts_only, own);
