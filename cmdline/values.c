@@ -90,3 +90,17 @@ int value_address(const char *text, uint64_t *value)
 	*value = strtoull(text, &end, 16);
 	return errno || *end ? -EINVAL : 0;
 }
+
+int value_range(const char *text, uint64_t *start, uint64_t *end)
+{
+	size_t len = strcspn(text, "-");
+	char first[32];
+
+	if (len >= sizeof(first) || !text[len])
+		return -EINVAL;
+	memcpy(first, text, len);
+	first[len] = '\0';
+	return value_address(first, start) || value_address(text + len + 1, end) || *start >= *end
+		       ? -EINVAL
+		       : 0;
+}

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What an option that takes a range, or a variable, wants. */
+#define ROOT_EXPECTED "a range of addresses as 0x7f5000-0x7f6000, or the name of a variable"
+
 /* Decimal digits. */
 int value_number(const char *text, uint64_t *value);
 
@@ -24,5 +27,8 @@ int value_time(const char *text, uint64_t *value);
 
 /* An address: hexadecimal behind 0x, or decimal. */
 int value_address(const char *text, uint64_t *value);
+
+/* Two of them with a minus between, of which the second one is larger: [*@start, *@end). */
+int value_range(const char *text, uint64_t *start, uint64_t *end);
 
 #endif

@@ -1,4 +1,5 @@
 /* cmd_reach.c - which blocks a process has lost, by its memory alone: nothing is attached to */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "cmdline/options.h"
+#include "cmdline/values.h"
 #include "mleak.h"
 #include "record/base/rlimits.h"
 #include "record/output.h"
@@ -17,7 +19,7 @@
 
 #define WAIT_MS 10 /* for words; a pass also begins by the clock */
 
-enum { OPT_PASSES = 256 };
+enum { OPT_PASSES = 256, OPT_ROOT };
 
 static const struct option_info table[] = {
 	{.key = 'p',
@@ -34,7 +36,12 @@ static const struct option_info table[] = {
 	{.key = OPT_PASSES,
 	 .name = "passes",
 	 .arg = "N",
-	 .help = "how often memory is read, 2 to 99; pointers may move [3]"},
+	 .help = "how often memory is read, 2 to 99; pointers may move [3 to 10, as they do]"},
+	{.key = OPT_ROOT,
+	 .name = "root",
+	 .arg = "RANGE|NAME",
+	 .help = "as of mleak report: words at these addresses or in this variable hold what they "
+		 "point to; may be given several times"},
 	{.key = 'q', .name = "quiet", .help = "say nothing but errors and warnings"},
 	{.key = 'h', .name = "help", .help = "show this help"},
 };
@@ -53,8 +60,22 @@ struct look_opts {
 	size_t nr_pids;
 	struct output_opts output;
 	uint64_t passes;
+	char **roots; /* options of the report */
+	size_t nr_roots;
 	bool quiet, help;
 };
+
+static int add_root(struct look_opts *o, const struct option_info *option, const char *text)
+{
+	uint64_t start, end;
+
+	if (isdigit((unsigned char)text[0]) ? value_range(text, &start, &end) : !text[0])
+		return option_refuse(option, ROOT_EXPECTED, text);
+	if (asprintf(&o->roots[o->nr_roots], "--root=%s", text) < 0)
+		return -ENOMEM;
+	o->nr_roots++;
+	return 0;
+}
 
 static int apply(void *ctx, const struct option_info *option, const char *text)
 {
@@ -68,6 +89,8 @@ static int apply(void *ctx, const struct option_info *option, const char *text)
 		return 0;
 	case OPT_PASSES:
 		return option_number(option, text, 2, MOST_PASSES, NULL, &o->passes);
+	case OPT_ROOT:
+		return add_root(o, option, text);
 	case 'q':
 		o->quiet = true;
 		return 0;
@@ -79,8 +102,9 @@ static int apply(void *ctx, const struct option_info *option, const char *text)
 
 static int parse(struct look_opts *o, int argc, char **argv)
 {
-	*o = (struct look_opts){.output = {"mleak.mlk", -1, -1}, .passes = 3};
-	if (options_read(reach_option, false, argc, argv, apply, o))
+	*o = (struct look_opts){.output = {"mleak.mlk", -1, -1}};
+	o->roots = calloc((size_t)argc, sizeof(*o->roots));
+	if (!o->roots || options_read(reach_option, false, argc, argv, apply, o))
 		return -EINVAL;
 	if (o->help)
 		return 0;
@@ -146,7 +170,7 @@ static bool look(struct session *s, const struct look_opts *o, struct output *ou
 					  .path = out->path};
 	bool any;
 
-	s->reach.passes = (unsigned int)o->passes;
+	session_reach_plan(s, (unsigned int)o->passes);
 	if (session_start(s, &opts))
 		return false;
 	any = may_read(s) && read_all(s);
@@ -161,22 +185,35 @@ static bool look(struct session *s, const struct look_opts *o, struct output *ou
 	return true;
 }
 
-/* The report @of the trace at @path.  It tells by itself what it cannot tell. */
-static int report_on(const char *of, char *path)
+/* The report with @of, and with options of @o, of the trace at @path.  It tells by itself what it
+ * cannot tell. */
+static int report_on(const char *of, const struct look_opts *o, char *path)
 {
-	char *argv[] = {(char *)"report", (char *)of, (char *)"--", path, NULL};
+	char **argv = calloc(o->nr_roots + 5, sizeof(*argv));
+	int argc = 0, status;
 
+	if (!argv)
+		return EXIT_FAILED;
+	argv[argc++] = (char *)"report";
+	argv[argc++] = (char *)of;
+	for (size_t i = 0; i < o->nr_roots; i++)
+		argv[argc++] = o->roots[i];
+	argv[argc++] = (char *)"--";
+	argv[argc++] = path;
 	optind = 0; /* begin anew */
-	return cmd_report(4, argv);
+	status = cmd_report(argc, argv);
+	free(argv);
+	return status;
 }
 
 /* What is lost, and where all of the memory is. */
-static int report(char *path)
+static int report(const struct look_opts *o, char *path)
 {
-	int status = report_on("--lost", path), where;
+	const struct look_opts plain = {0};
+	int status = report_on("--lost", o, path), where;
 
 	putchar('\n');
-	where = report_on("--resident", path);
+	where = report_on("--resident", &plain, path);
 	return status ? status : where;
 }
 
@@ -196,21 +233,30 @@ static int look_at_processes(const struct look_opts *o)
 		output_close(&out);
 	}
 	session_release(&s);
-	return there ? report(out.path) : EXIT_FAILED;
+	return there ? report(o, out.path) : EXIT_FAILED;
+}
+
+static void release(struct look_opts *o)
+{
+	for (size_t i = 0; i < o->nr_roots; i++)
+		free(o->roots[i]);
+	free(o->roots);
 }
 
 int cmd_reach(int argc, char **argv)
 {
 	struct look_opts o;
+	int status = parse(&o, argc, argv) ? EXIT_USAGE : EXIT_OK;
 
-	if (parse(&o, argc, argv))
-		return EXIT_USAGE;
-	if (o.help) {
+	if (!status && o.help) {
 		print_help();
-		return print_finish(EXIT_OK);
+		status = print_finish(EXIT_OK);
+	} else if (!status) {
+		if (o.quiet)
+			log_quiet();
+		rlimits_raise();
+		status = look_at_processes(&o);
 	}
-	if (o.quiet)
-		log_quiet();
-	rlimits_raise();
-	return look_at_processes(&o);
+	release(&o);
+	return status;
 }

@@ -32,8 +32,6 @@
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
 
-#define USUAL_PASSES 3 /* of --reach */
-
 static int dry_run(const struct session *s, const struct record_opts *o)
 {
 	const struct probes_opts probes = {.link = o->link};
@@ -219,7 +217,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	int status;
 
 	s->reach.stop = o->reach_stop;
-	s->reach.passes = !o->reach ? 0 : o->passes ? (unsigned int)o->passes : USUAL_PASSES;
+	if (o->reach)
+		session_reach_plan(s, (unsigned int)o->passes);
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)

@@ -154,7 +154,8 @@ static const struct option_info table[] = {
 	{.key = OPT_PASSES,
 	 .name = "passes",
 	 .arg = "N",
-	 .help = "with --reach: how often memory is read, 1 to 99; pointers may move [3]"},
+	 .help = "with --reach: how often memory is read, 1 to 99; pointers may move [3 to 10, as "
+		 "they do]"},
 	{.key = OPT_STACK_SIZE,
 	 .name = "stack-size",
 	 .arg = "BYTES",

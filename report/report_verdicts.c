@@ -9,8 +9,8 @@
 /* Is there no answer without them? */
 static bool needs_verdicts(const struct report_opts *opts)
 {
-	return opts->verdicts || opts->starts_only || opts->why || opts->fail_on_lost ||
-	       opts->view.cost == COST_LOST;
+	return opts->verdicts || opts->starts_only || opts->nr_roots || opts->why ||
+	       opts->fail_on_lost || opts->view.cost == COST_LOST;
 }
 
 /* Say why the trace has none. */
@@ -71,6 +71,26 @@ static bool has_process(const struct report_run *job)
 	return false;
 }
 
+/* Is each root that was chosen in memory that was read? */
+static bool has_roots(const struct report_run *job)
+{
+	const struct report_opts *opts = job->opts;
+
+	for (size_t i = 0; i < opts->nr_roots; i++) {
+		const struct root_choice *root = &opts->roots[i];
+
+		if (root->found)
+			continue;
+		log_error(root->named
+				  ? "--root: no program or library in '%s' has a variable '%s' in "
+				    "memory that was read"
+				  : "--root: of the memory of '%s', nothing was read at %s",
+			  job->shown, root->text);
+		return false;
+	}
+	return true;
+}
+
 int report_run_verdicts(struct report_run *job)
 {
 	const struct report_opts *opts = job->opts;
@@ -79,6 +99,8 @@ int report_run_verdicts(struct report_run *job)
 	job->verdict.wanted = opts->verdicts;
 	job->verdict.starts_only = opts->starts_only;
 	job->verdict.tag_mask = opts->tag_mask;
+	job->verdict.roots = opts->roots;
+	job->verdict.nr_roots = opts->nr_roots;
 	job->verdict.holders = opts->why;
 	if (report_opts_tell_verdicts(opts))
 		err = verdict_choice_find(&job->verdict, job->trace, &opts->choice);
@@ -88,5 +110,5 @@ int report_run_verdicts(struct report_run *job)
 		return EXIT_OK;
 	if (!job->verdict.verdicts)
 		return explain_lack(job);
-	return has_process(job) ? EXIT_OK : EXIT_USAGE;
+	return has_process(job) && has_roots(job) ? EXIT_OK : EXIT_USAGE;
 }

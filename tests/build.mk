@@ -137,6 +137,7 @@ acceptance: deps
 	$(Q)python3 tests/exact/exact.py --build $(O) --long
 	$(Q)$(SUBMAKE) acceptance-cfi
 	$(Q)$(SUBMAKE) acceptance-reach
+	$(Q)$(SUBMAKE) acceptance-graphs
 	$(Q)$(SUBMAKE) acceptance-load
 
 # Lost ones, and held ones; of each a twelfth has each shape.
@@ -149,6 +150,17 @@ acceptance-reach: deps servers
 	$(Q)MLEAK_PLANT=$(PLANT) MLEAK_PLANT_TABLE=$(abspath $(O))/planted.txt python3 tests/run.py --build $(O) \
 		--jobs 1 --filter test_reach_planted live
 	$(Q)cat $(O)/planted.txt
+
+# Of each pace.
+GRAPHS ?= 5
+
+## acceptance-graphs: change random graphs of a million blocks meanwhile, and count blocks that are wrongly lost
+acceptance-graphs: deps
+	$(Q)$(SUBMAKE) all
+	$(Q)rm -f $(O)/graphs.txt
+	$(Q)MLEAK_GRAPH=1000000 MLEAK_GRAPH_SEEDS=$(GRAPHS) MLEAK_GRAPH_TABLE=$(abspath $(O))/graphs.txt \
+		python3 tests/run.py --build $(O) --jobs 1 --filter ManyGraphsTest live
+	$(Q)cat $(O)/graphs.txt
 
 ## acceptance-load: loads of 30 seconds each, the instructions of an allocation, the most that gets through
 acceptance-load: deps
@@ -200,4 +212,4 @@ $(O)/tests/unit/test_fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-load check-kernels
+.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-graphs acceptance-load check-kernels

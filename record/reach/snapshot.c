@@ -15,6 +15,7 @@
 #include "record/base/clock.h"
 #include "record/reach/beside.h"
 #include "record/reach/frozen.h"
+#include "record/reach/moving.h"
 #include "record/reach/pace.h"
 #include "record/reach/registers.h"
 #include "record/reach/roots.h"
@@ -45,7 +46,9 @@ struct reach_snapshot {
 	pthread_t thread;
 	bool runs;
 	_Atomic bool cancelled;
-	struct reach_beside beside; /* the thread's while it runs */
+	struct reach_beside beside; /* the thread's while it runs, */
+	struct moving moving;	    /* and this, */
+	bool goes_on;		    /* and this: the pass that was the last planned one is not */
 	/* guarded by lock: */
 	pthread_mutex_t lock;
 	pthread_cond_t taken;
@@ -69,6 +72,8 @@ static int hand_over(void *arg, const struct mlk_pointer *words, size_t nr)
 	struct reach_snapshot *s = arg;
 	uint64_t begin_ns = clock_now_ns();
 
+	if (s->opts.most_passes > s->opts.passes)
+		moving_take(&s->moving, words, nr);
 	pthread_mutex_lock(&s->lock);
 	while (s->parcel.nr && !s->cancelled)
 		pthread_cond_wait(&s->taken, &s->lock);
@@ -84,7 +89,22 @@ static int hand_over(void *arg, const struct mlk_pointer *words, size_t nr)
 
 static bool is_last(const struct reach_snapshot *s)
 {
-	return s->done + 1 == s->opts.passes;
+	return s->done + 1 >= s->opts.passes && !s->goes_on;
+}
+
+/* In the thread: walk, and see whether that is enough.  Returns as reach_walk_run(). */
+static int walk(struct reach_snapshot *s, uint64_t *end_ns)
+{
+	const unsigned int passes = s->done + 1;
+	uint64_t begin_ns = clock_now_ns();
+	int err = reach_walk_run(&s->walk);
+
+	*end_ns = clock_now_ns();
+	if (!err && s->opts.most_passes > s->opts.passes)
+		s->goes_on =
+			moving_end_pass(&s->moving, begin_ns, *end_ns, s->walk.words, passes) &&
+			passes < s->opts.most_passes;
+	return err;
 }
 
 static void *run(void *arg)
@@ -96,7 +116,7 @@ static void *run(void *arg)
 					 .nr = s->walk.nr,
 					 .maps = &s->maps,
 					 .stop = &s->cancelled};
-	uint64_t end_ns;
+	uint64_t end_ns = 0;
 	int err;
 
 	/* the session's other work is urgent: this is not, unless the process waits for it */
@@ -105,8 +125,7 @@ static void *run(void *arg)
 	s->pace = pace_begin();
 	beside_before(&s->beside, &place);
 	err = s->prepares ? frozen_prepare(&s->frozen, s->walk.pagemap, s->walk.ranges, s->walk.nr)
-			  : reach_walk_run(&s->walk);
-	end_ns = clock_now_ns();
+			  : walk(s, &end_ns);
 	if (!err && !s->prepares)
 		beside_after(&s->beside, &place, is_last(s));
 	s->pause_ns = s->opts.still ? 0 : pace_pause(&s->pace);
@@ -166,6 +185,7 @@ static int begin_pass(struct reach_snapshot *s)
 	const struct target *t = s->opts.target;
 	int err;
 
+	s->goes_on = false; /* as far as is known */
 	s->begin_ns = clock_now_ns();
 	err = target_read_maps(t, &s->maps);
 	if (!err)
@@ -231,7 +251,7 @@ static int stop_and_walk(struct reach_snapshot *s, int err)
 	if (s->opts.regs)
 		task_regs_sample(s->opts.regs, 0);
 	s->walk.frozen = &s->frozen;
-	s->opts.passes = 1;
+	s->opts.passes = s->opts.most_passes = 1;
 	s->opts.still = true;
 	s->begin_ns = s->frozen.header->begin_ns;
 	s->result.stopped_ns = s->frozen.header->end_ns - s->begin_ns;
@@ -351,6 +371,7 @@ static int settle(struct reach_snapshot *s)
 /* The walk has ended, with s->err: so does the pass, unless registers are still to come. */
 static int finish_pass(struct reach_snapshot *s, struct mlk_writer *w)
 {
+	bool last = is_last(s);
 	int err = s->err;
 
 	if (s->prepares) {
@@ -368,9 +389,8 @@ static int finish_pass(struct reach_snapshot *s, struct mlk_writer *w)
 		return err;
 	s->next_ns =
 		clock_now_ns() + (s->pause_ns > s->opts.apart_ns ? s->pause_ns : s->opts.apart_ns);
-	if (++s->done < s->opts.passes)
-		return 1;
-	return write_beside(s, w);
+	s->done++;
+	return last ? write_beside(s, w) : 1;
 }
 
 int reach_snapshot_step(struct reach_snapshot *s, struct mlk_writer *w)
@@ -416,6 +436,7 @@ void reach_snapshot_end(struct reach_snapshot *s)
 		task_regs_sample(s->opts.regs, 0);
 	end_pass(s);
 	beside_end(&s->beside);
+	moving_release(&s->moving);
 	maps_release(&s->maps);
 	if (s->event >= 0)
 		close(s->event);

@@ -22,6 +22,7 @@ struct reach_opts {
 	uint32_t snapshot;	     /* its number; for a process greater than those before */
 	uint32_t first_pass;	     /* number of its first pass, from 1 on */
 	unsigned int passes;	     /* at least 1 */
+	unsigned int most_passes;    /* where pointers move so fast that those are not enough */
 	uint64_t apart_ns;	     /* from the end of a pass to the next one */
 	struct task_regs *regs;	     /* borrowed likewise; NULL: not allowed */
 	bool still;		     /* nothing of the process runs meanwhile */

@@ -77,12 +77,12 @@ struct session_memory {
 
 /* Snapshots of the pointers in the memory of all processes. */
 struct session_reach {
-	unsigned int passes;	    /* of each; 0: none are taken */
-	bool stop;		    /* processes are stopped for it */
-	uint32_t snapshot;	    /* number of the last one; 0: there is none */
-	uint64_t taken;		    /* of processes; that are whole */
-	struct task_regs *regs;	    /* NULL: not allowed */
-	struct reach_snapshot *now; /* under way, of the process of; NULL: none */
+	unsigned int passes, most_passes; /* of each, and if pointers move fast; 0: none */
+	bool stop;			  /* processes are stopped for it */
+	uint32_t snapshot;		  /* number of the last one; 0: there is none */
+	uint64_t taken;			  /* of processes; that are whole */
+	struct task_regs *regs;		  /* NULL: not allowed */
+	struct reach_snapshot *now;	  /* under way, of the process of; NULL: none */
 	struct process *of;
 };
 
@@ -308,7 +308,8 @@ void session_look_at_pages(struct session *s, struct process *p);
 void session_look_at_all_pages(struct session *s);
 
 /* The pointers in their memory: session_reach.c.  Errors go to s->out.err; what else goes wrong is
- * logged. */
+ * logged.  Before the start: there are to be snapshots, of so many passes; 0: as pointers move. */
+void session_reach_plan(struct session *s, unsigned int passes);
 
 /* Do what takes privileges before they are given up, if s->reach.passes is not 0. */
 void session_reach_open(struct session *s);

@@ -13,6 +13,9 @@
 #define ALONE_NS 250000000u /* how long other threads may take to end */
 #define APART_NS 50000000u  /* between passes: longer than a pointer stays in registers alone */
 
+#define USUAL_PASSES 3
+#define MOST_PASSES  10 /* of those that were not asked for */
+
 /* May its memory be looked at? */
 static bool is_there(const struct process *p)
 {
@@ -54,6 +57,7 @@ static bool begin_next(struct session *s)
 						.snapshot = r->snapshot,
 						.first_pass = p->passes + 1,
 						.passes = r->passes,
+						.most_passes = r->most_passes,
 						.apart_ns = APART_NS,
 						.stop = r->stop,
 						.regs = r->regs,
@@ -158,6 +162,12 @@ static void end_one(struct session *s)
 	reach_snapshot_end(r->now);
 	r->now = NULL;
 	r->of = NULL;
+}
+
+void session_reach_plan(struct session *s, unsigned int passes)
+{
+	s->reach.passes = passes ? passes : USUAL_PASSES;
+	s->reach.most_passes = passes ? passes : MOST_PASSES;
 }
 
 void session_reach_open(struct session *s)

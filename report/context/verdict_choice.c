@@ -35,6 +35,8 @@ int verdict_choice_find(struct verdict_choice *v, struct mlk_reader *trace,
 
 	rules.starts_only = v->starts_only;
 	rules.tag_mask = v->tag_mask;
+	rules.roots = v->roots;
+	rules.nr_roots = v->nr_roots;
 	rules.holders = v->holders;
 	if (!err && has)
 		err = mlk_reader_clone(&own, trace);

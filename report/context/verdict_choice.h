@@ -5,15 +5,18 @@
 #include "report/live/block_filter.h"
 
 struct mlk_reader;
+struct root_choice;
 struct verdicts;
 
 /* All zero: nothing is chosen by them. */
 struct verdict_choice {
 	/* As it was requested: */
-	uint32_t wanted;   /* bits 1 << enum block_verdict; 0: all blocks */
-	bool starts_only;  /* a word that points into a block holds none */
-	uint64_t tag_mask; /* bits of a word that are no part of its address */
-	bool holders;	   /* who holds what is asked for, too */
+	uint32_t wanted;	   /* bits 1 << enum block_verdict; 0: all blocks */
+	bool starts_only;	   /* a word that points into a block holds none */
+	uint64_t tag_mask;	   /* bits of a word that are no part of its address */
+	struct root_choice *roots; /* borrowed; which are found is set */
+	size_t nr_roots;
+	bool holders; /* who holds what is asked for, too */
 	/* What was found: */
 	struct verdicts *verdicts; /* NULL: the trace has no whole snapshot */
 	uint64_t end_ns;	   /* of the last snapshot, CLOCK_MONOTONIC */

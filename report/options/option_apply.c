@@ -16,6 +16,7 @@
 #include "report/live/live_around.h"
 #include "report/name/stack_id.h"
 #include "report/options/option_table.h"
+#include "report/options/verdict_options.h"
 #include "report/trace/trace_marks.h"
 
 static int apply_flat(struct report_opts *opts, const struct option_info *o, const char *text)
@@ -287,44 +288,6 @@ static int apply_dump(struct report_opts *opts, const struct option_info *o, con
 	return 0;
 }
 
-/* One word after the other: their bits are in the order of the option's values. */
-static int apply_verdict(struct report_opts *opts, const struct option_info *o, const char *text)
-{
-	char word[32];
-	int number;
-
-	for (size_t len;; text += len + 1) {
-		len = strcspn(text, ",");
-		snprintf(word, sizeof(word), "%.*s", (int)len, text);
-		number = len < sizeof(word) ? option_word(o, word) : option_word(o, text);
-		if (number < 0)
-			return number;
-		opts->verdicts |= 1u << number;
-		if (!text[len])
-			return 0;
-	}
-}
-
-static int apply_lost(struct report_opts *opts, const struct option_info *o, const char *text)
-{
-	(void)text;
-	(void)o;
-	opts->verdicts |= LOST_VERDICTS;
-	return 0;
-}
-
-#define MOST_TAG 0xfff /* within a page: a word with a tag in high bits is not in a trace */
-
-static int apply_tag_mask(struct report_opts *opts, const struct option_info *o, const char *text)
-{
-	if (value_address(text, &opts->tag_mask) || !opts->tag_mask || opts->tag_mask > MOST_TAG)
-		return option_refuse(o,
-				     "low bits, 0x1 to 0xfff, as words with tags in high bits "
-				     "are not in a trace",
-				     text);
-	return 0;
-}
-
 static int apply_addr(struct report_opts *opts, const struct option_info *o, const char *text)
 {
 	opts->find_addr = true;
@@ -397,6 +360,7 @@ static const struct effect {
 	{OPT_OLDER, TIME, TO(choice.older_ns)},
 	{OPT_PER_PROCESS, FLAG, TO(view.each_process)},
 	{OPT_PID, .apply = apply_pid},
+	{OPT_ROOT, .apply = apply_root},
 	{OPT_STARTS_ONLY, FLAG, TO(starts_only)},
 	{OPT_TAG_MASK, .apply = apply_tag_mask},
 	{OPT_FULL, FLAG, TO(full)},

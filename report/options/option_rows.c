@@ -33,6 +33,7 @@ static const struct borrowed diff_rows[] = {
 	{OPT_LOST, NULL},
 	{OPT_STARTS_ONLY, NULL},
 	{OPT_TAG_MASK, NULL},
+	{OPT_ROOT, NULL},
 	{OPT_AT, "the state this long after the start: in both traces, or at the first TIME in "
 		 "BEFORE and the second in AFTER"},
 	{OPT_BETWEEN, NULL},
@@ -89,6 +90,7 @@ static const struct borrowed why_rows[] = {
 		 "seconds, or with a unit; or at a mark: mark:1, mark:TEXT"},
 	{OPT_STARTS_ONLY, NULL},
 	{OPT_TAG_MASK, NULL},
+	{OPT_ROOT, NULL},
 	{OPT_INLINE, NULL},
 	{OPT_ADDRESSES, NULL},
 	{OPT_FULL_NAMES, NULL},

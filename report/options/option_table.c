@@ -141,6 +141,12 @@ static const struct option_info rows[] = {
 	 .arg = "MASK",
 	 .help = "for verdicts: these low bits of a word are a tag, as 0x7, and no part of its "
 		 "address"},
+	{.key = OPT_ROOT,
+	 .name = "root",
+	 .arg = "RANGE|NAME",
+	 .help = "for verdicts: words at these addresses, as 0x7f5000-0x7f6000, or in the variable "
+		 "NAME hold what they point to, whatever memory that is; may be given several "
+		 "times"},
 	{.key = OPT_AT,
 	 .name = "at",
 	 .arg = "TIME",

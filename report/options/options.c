@@ -93,7 +93,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	*opts = (struct report_opts){.path = DEFAULT_PATH};
 	/* each takes an argument, so there cannot be more; and three of complete_debug_dirs() */
 	opts->debug_dirs = calloc((size_t)argc + 3, sizeof(*opts->debug_dirs));
-	if (!opts->debug_dirs)
+	opts->roots = calloc((size_t)argc, sizeof(*opts->roots));
+	if (!opts->debug_dirs || !opts->roots)
 		return -ENOMEM;
 	err = options_read(option_rows_of(argv[0]), false, argc, argv, option_apply, opts);
 	if (err || opts->help)
@@ -115,8 +116,10 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 void report_opts_release(struct report_opts *opts)
 {
 	free(opts->debug_dirs);
+	free(opts->roots);
 	free(opts->symfs_debug);
 	free(opts->moment);
 	opts->moment = NULL;
 	opts->debug_dirs = NULL;
+	opts->roots = NULL;
 }

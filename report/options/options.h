@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "report/live/root_choice.h"
 #include "report/output/formats.h"
 #include "report/output/group_by.h"
 #include "report/terminal/color.h"
@@ -27,11 +28,13 @@ struct report_opts {
 	char *moment;	  /* the name of a mark that is in it, or NULL */
 	bool at, between; /* these options were given */
 	enum group_key by;
-	uint64_t temporary_ns;	  /* blocks that lived no longer are temporary, too; 0: none */
-	bool growth, timeline;	  /* in place of stacks */
-	uint32_t verdicts;	  /* only blocks of these: bits 1 << enum block_verdict; 0: all */
-	bool starts_only;	  /* for these: a word that points into a block holds none */
-	uint64_t tag_mask;	  /* and bits of a word that are no part of its address */
+	uint64_t temporary_ns;	   /* blocks that lived no longer are temporary, too; 0: none */
+	bool growth, timeline;	   /* in place of stacks */
+	uint32_t verdicts;	   /* only blocks of these: bits 1 << enum block_verdict; 0: all */
+	bool starts_only;	   /* for these: a word that points into a block holds none */
+	uint64_t tag_mask;	   /* and bits of a word that are no part of its address */
+	struct root_choice *roots; /* and words in these hold blocks wherever they are */
+	size_t nr_roots;
 	bool why;		  /* the command is `mleak why`: */
 	const char *why_what;	  /* an address, or a stack or functions; NULL: all roots */
 	bool full;		  /* with whole stacks */

@@ -113,10 +113,14 @@ bool report_opts_tell_verdicts(const struct report_opts *opts)
 
 static const char *check_starts(const struct report_opts *opts)
 {
-	return opts->starts_only && !report_opts_tell_verdicts(opts)
-		       ? "--start-pointers-only is for verdicts, of which this prints none: give "
-			 "--lost or --verdict, too"
-		       : NULL;
+	if (report_opts_tell_verdicts(opts))
+		return NULL;
+	if (opts->starts_only)
+		return "--start-pointers-only is for verdicts, of which this prints none: give "
+		       "--lost or --verdict, too";
+	return opts->nr_roots ? "--root is for verdicts, of which this prints none: give --lost or "
+				"--verdict, too"
+			      : NULL;
 }
 
 static const char *check_names(const struct report_opts *opts)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/base/array.h"
+#include "report/reach/chosen_roots.h"
 #include "report/reach/freed.h"
 #include "report/reach/sort_blocks.h"
 
@@ -28,13 +29,22 @@ int judge_begin(struct judge *j)
 int judge_note_change(struct judge *j, const struct live_change *change)
 {
 	const struct live_block *b = change->block;
+	const struct reach_block gone = {b->addr, b->addr + b->size, b->time_ns};
 
-	if (change->sum == LIVE_ALLOCATED)
+	if (change->sum == LIVE_ALLOCATED) {
 		freed_drop(j->freed, b->addr);
-	else if (change->sum == LIVE_FREED && b->size < MOST_FREED &&
-		 change->event->time_ns < j->snapshot->begin_ns)
-		return freed_add(j->freed, b->addr, b->addr + b->size);
-	return 0;
+		return 0;
+	}
+	if (change->sum != LIVE_FREED || b->mapped)
+		return 0;
+	if (change->event->time_ns < j->snapshot->begin_ns)
+		return b->size < MOST_FREED ? freed_add(j->freed, b->addr, b->addr + b->size) : 0;
+	if (!j->older.nr)
+		return 0;
+	/* what the allocator's walks saw there was this one, and then a younger one */
+	return array_append(&j->recorded, &j->nr_recorded, &j->room_recorded, &gone, sizeof(gone))
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* What is younger than the snapshot's beginning is a root: it may hold what was moved there
@@ -103,6 +113,11 @@ int judge_prepare(struct judge *j)
 	j->world.freed = j->areas;
 	freed_free(j->freed);
 	j->freed = NULL;
+	if (!err && j->rules->nr_roots)
+		err = chosen_roots_find(j->rules->roots, j->rules->nr_roots, j->named,
+					&j->snapshot->passes[j->snapshot->nr - 1], &j->chosen,
+					&j->world.nr_chosen);
+	j->world.chosen = j->chosen;
 	return err;
 }
 
@@ -201,6 +216,8 @@ static int end_pass(struct judge *j)
 		return 0;
 	}
 	err = reach_pass_judge(j->current, j->classes);
+	if (!err && !j->again)
+		err = missed_find(&j->missed, j->current, j->classes, j->next < j->snapshot->nr);
 	if (!err && j->roots)
 		err = root_names_error(j->roots);
 	if (!err && !j->again) {
@@ -340,7 +357,9 @@ void judge_release_steps(struct judge *j)
 {
 	reach_pass_free(j->current);
 	freed_free(j->freed);
+	missed_release(&j->missed);
 	free(j->areas);
+	free(j->chosen);
 	free(j->classes);
 	free(j->pointed);
 	free(j->recorded);
@@ -348,6 +367,7 @@ void judge_release_steps(struct judge *j)
 	j->current = NULL;
 	j->freed = NULL;
 	j->areas = NULL;
+	j->chosen = NULL;
 	j->classes = NULL;
 	j->pointed = NULL;
 }

@@ -10,6 +10,7 @@
 #include "report/live/live.h"
 #include "report/live/sampling.h"
 #include "report/reach/holders.h"
+#include "report/reach/missed.h"
 #include "report/reach/older.h"
 #include "report/reach/reach_pass.h"
 #include "report/reach/root_names.h"
@@ -24,6 +25,7 @@ struct judge {
 	const struct verdict_rules *rules; /* borrowed, as the next ones */
 	const struct snapshot *snapshot;
 	const struct root_modules *modules; /* NULL: nobody asks who holds what */
+	const struct root_modules *named;   /* NULL: no root is chosen by its name */
 	struct verdict_process process;	    /* the answer, */
 	struct reach_block *blocks;	    /* ascending, */
 	uint8_t *verdicts;		    /* enum block_verdict of each, */
@@ -37,17 +39,18 @@ struct judge {
 	struct mlk_range *files; /* data of files; ascending, with paths of their own */
 	size_t nr_files;
 
-	struct reach_block *recorded; /* all that live, also those that are not judged; none if
-					 there are no older ones */
+	struct reach_block *recorded; /* all that live or lived during the snapshot, also those
+					 that are not judged; none if there are no older ones */
 	size_t nr_recorded, room_recorded;
 	struct live_amount outstanding; /* all of it when the snapshot ended */
 	struct freed *freed;
 	struct block_index index;
-	struct reach_area *areas;
+	struct reach_area *areas, *chosen;
 	struct reach_world world;
 	struct reach_roots numbering;
 	uint8_t *classes; /* enum reach_class of each block, the best so far */
 	bool *pointed;
+	struct missed missed;
 	size_t next;		    /* pass of the snapshot that is not begun */
 	struct reach_pass *current; /* that is under way, or was whole last */
 	bool under_way;

@@ -27,7 +27,7 @@ struct reach_pass {
 	struct reach_graph graph;
 	uint8_t *classes; /* after reach_pass_judge() */
 	/* walks: the words come in the order of their addresses */
-	size_t next_freed, next_unused, next_arena;
+	size_t next_freed, next_unused, next_arena, next_chosen;
 	uint32_t next_block; /* no block before it holds a word that is still to come */
 	size_t next_first;   /* of graph.first, that is not set yet */
 	uint64_t address;    /* of the word before */
@@ -237,12 +237,28 @@ static bool is_cut(const struct reach_pass *p, uint32_t from, const struct mlk_p
 	return p->world->index->blocks[from].end - word->address < sizeof(word->value);
 }
 
+/* The user says that @word holds what it points to. */
+static int take_chosen(struct reach_pass *p, const struct mlk_pointer *word, struct reach_word root)
+{
+	struct reach_graph *g = &p->graph;
+
+	root.root = number_of_root(p, REACH_ROOT_WORD, word->address, false);
+	return array_append(&g->roots, &g->nr_roots, &g->room_roots, &root, sizeof(root));
+}
+
 /* @word points to block @to, which may have REACH_INTERIOR. */
 static int take_word(struct reach_pass *p, const struct mlk_pointer *word, uint32_t to)
 {
+	const struct reach_world *w = p->world;
 	uint32_t from = source_of(p, word->address);
 	struct reach_word root = {.to = to};
 
+	if (in_area(w->chosen, w->nr_chosen, &p->next_chosen, word->address)) {
+		int err = take_chosen(p, word, root);
+
+		if (err || from == BLOCK_INDEX_NONE)
+			return err;
+	}
 	if (from == (to & ~REACH_INTERIOR) || (from != BLOCK_INDEX_NONE && is_cut(p, from, word)))
 		return 0;
 	return from != BLOCK_INDEX_NONE ? add_edge(p, from, to)
@@ -398,6 +414,11 @@ const uint8_t *reach_pass_classes(const struct reach_pass *p)
 struct reach_graph *reach_pass_graph(struct reach_pass *p)
 {
 	return &p->graph;
+}
+
+bool reach_pass_starts_only(const struct reach_pass *p)
+{
+	return p->world->starts_only;
 }
 
 void reach_pass_lost_with(const struct reach_pass *p, const uint8_t *classes, bool *pointed)

@@ -84,6 +84,8 @@ struct reach_world {
 	size_t nr_freed;
 	const struct reach_area *arenas; /* the same: where an allocator has its lists */
 	size_t nr_arenas;
+	const struct reach_area *chosen; /* the same: its words hold what they point to */
+	size_t nr_chosen;
 	bool starts_only;		 /* a word that points into a block does not reach it */
 	uint64_t tag_mask;		 /* bits of a word that are no part of its address */
 	const struct reach_roots *roots; /* NULL: nobody asks which */
@@ -114,6 +116,9 @@ int reach_pass_judge(struct reach_pass *p, uint8_t *classes);
  * it likes.  Valid until the pass is forgotten. */
 const uint8_t *reach_pass_classes(const struct reach_pass *p);
 struct reach_graph *reach_pass_graph(struct reach_pass *p);
+
+/* Does a word that points into a block not reach it? */
+bool reach_pass_starts_only(const struct reach_pass *p);
 
 /* After that: pointed[i] becomes true of each block of class REACH_LOST to which a word of another
  * one points. */

@@ -227,6 +227,7 @@ static bool knows_all(struct mlk_reader *trace)
 static int begin_all(struct court *c)
 {
 	struct verdicts *v = c->verdicts;
+	bool named = false;
 	int err = snapshots_find(&c->snapshots, c->trace, c->rules->stop_ns);
 
 	if (err)
@@ -235,13 +236,19 @@ static int begin_all(struct court *c)
 	v->all = calloc(c->snapshots.nr + 1, sizeof(*v->all));
 	if (!v->all)
 		return -ENOMEM;
-	if (c->rules->holders)
+	for (size_t i = 0; i < c->rules->nr_roots; i++) {
+		c->rules->roots[i].found = false;
+		named |= c->rules->roots[i].named;
+	}
+	if (c->rules->holders || named)
 		err = root_modules_new(&c->modules, c->trace);
 	for (size_t i = 0; i < c->snapshots.nr && !err; i++) {
 		struct judge *j = &v->all[v->nr++];
 
-		*j = (struct judge){
-			.rules = c->rules, .snapshot = &c->snapshots.all[i], .modules = c->modules};
+		*j = (struct judge){.rules = c->rules,
+				    .snapshot = &c->snapshots.all[i],
+				    .modules = c->rules->holders ? c->modules : NULL,
+				    .named = c->modules};
 		err = judge_begin(j);
 		if (!err)
 			err = older_read(&j->older, c->trace, j->process.tgid, j->process.snapshot);

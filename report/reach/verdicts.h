@@ -9,6 +9,7 @@
 
 #include "format/reader.h"
 #include "report/live/live.h"
+#include "report/live/root_choice.h"
 
 /* What became of a block. */
 enum block_verdict {
@@ -25,8 +26,10 @@ enum block_verdict {
 struct verdict_rules {
 	bool starts_only; /* a word that points into a block does not hold it */
 	uint64_t tag_mask;
-	uint64_t stop_ns; /* the last snapshot that ended before, CLOCK_MONOTONIC */
-	bool holders;	  /* find out who holds what, too */
+	uint64_t stop_ns;	   /* the last snapshot that ended before, CLOCK_MONOTONIC */
+	struct root_choice *roots; /* what they point to is held; which of them are there is set */
+	size_t nr_roots;
+	bool holders; /* find out who holds what, too */
 };
 
 /* Why there are no verdicts. */

@@ -9,7 +9,7 @@ from mleaktest import TESTS, Case
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 VALUES = {"FORMAT": "json", "N": "1", "PID": "24331", "TID|NAME": "cxx", "NAME": "cxx", "REGEX": "main",
           "BYTES": "1", "AGE": "1ms", "TIME": "0.2", "A,B": "0,0.2", "DIR": "/", "WHEN": "never",
-          "WHAT": "leak", "WORDS": "held", "MASK": "0x7"}
+          "WHAT": "leak", "WORDS": "held", "MASK": "0x7", "RANGE|NAME": "environ"}
 OF_POINTERS = "verdict", "lost"  # of a trace that has some
 
 
@@ -37,7 +37,7 @@ class DiffOptionsTest(Case):
                 if name in OF_POINTERS:
                     self.assertEqual((result.status, result.out), (2, ""))
                     self.assert_one_message(result.err, naming="record it with --reach")
-                elif name == "start-pointers-only":
+                elif name in ("start-pointers-only", "root"):
                     self.assertEqual((result.status, result.out), (2, ""))
                     self.assert_one_message(result.err, naming="give --lost or --verdict, too")
                 else:

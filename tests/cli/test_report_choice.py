@@ -33,10 +33,20 @@ class ReportChoiceTest(Case):
                              (["--start-pointers-only", "--lost"], "record it with --reach"),
                              (["--verdict", "held", "--folded"], "record it with --reach"),
                              (["--start-pointers-only", "--folded"], "give --lost or --verdict, too"),
-                             (["--start-pointers-only", "--dump"], "give --lost or --verdict, too")):
+                             (["--start-pointers-only", "--dump"], "give --lost or --verdict, too"),
+                             (["--root", "environ"], "record it with --reach"),
+                             (["--root=0x1000-0x2000", "--folded"], "give --lost or --verdict, too")):
             result = self.mleak("report", *args, TRACE)
             self.assertEqual((result.status, result.out), (2, ""))
             self.assert_one_message(result.err, naming=naming)
+
+    def test_roots_that_are_neither_a_range_nor_a_name(self):
+        for root in "", "0x1000", "0x1000-", "0x2000-0x1000", "0x1000-0x1000", "4096-0x20zz", "0x1-0x2-0x3", "7up":
+            for command in ["report", "--lost", TRACE], ["why", TRACE], ["reach", "1"]:
+                with self.subTest(root=root, command=command):
+                    result = self.mleak(*command, "--root=" + root)
+                    self.assertEqual((result.status, result.out), (2, ""))
+                    self.assert_one_message(result.err, naming="--root wants a range of addresses")
 
     def test_a_filter_that_something_matches_is_not_told_of(self):
         for args in (["--thread", "cxx"], ["--thread", "24331"], ["--thread", "c*"],

@@ -30,8 +30,10 @@ class OnRequestTest(ReachCase):
         self.assertEqual(self.finish(record).status, 0)
         passes = [line for line in self.report(trace, "--dump").splitlines() if line.startswith("  PASS ")]
         snapshots = [re.search(r"snapshot (\d+), flags (0x\d)", line).groups() for line in passes]
-        # three passes by request, and one when the command came to its end
-        self.assertEqual(snapshots, [("1", "0x0"), ("1", "0x0"), ("1", "0x4"), ("2", "0x5")])
+        # three passes by request, or up to ten as pointers move, and one when the command came to its end
+        self.assertEqual(snapshots[-2:], [("1", "0x4"), ("2", "0x5")])
+        self.assertEqual(set(snapshots[:-2]), {("1", "0x0")})
+        self.assertTrue(4 <= len(snapshots) <= 11, snapshots)
 
     def test_a_recording_without_it_refuses(self):
         record = self.start_mleak("record", "-o", self.path("x.mlk"), "--", "sleep", "1000")

@@ -107,7 +107,8 @@ class PlantedTest(GrowthCase):
     def assert_planted(self, name, document, lost, held):
         """No block that is held is lost.  Returns how many of each shape are, of those that are lost."""
         reach = document["reach"][0]
-        self.assertEqual((len(document["reach"]), reach["passes"], reach["stopped"]), (1, 3, False))
+        self.assertEqual((len(document["reach"]), reach["stopped"]), (1, False))
+        self.assertIn(reach["passes"], range(3, 11))
         found = collections.Counter()
         for functions, verdict, blocks in self.verdicts(document):
             shape = next((name for name in functions if re.match("(lost|held)_", name)), None)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "report/reach/freed.h"
+#include "report/reach/missed.h"
 #include "report/reach/reach_pass.h"
 
 #define BASE   UINT64_C(0x7f0000000000)
@@ -35,6 +36,8 @@ struct heap {
 	size_t nr_words;
 	struct reach_area freed[BLOCKS];
 	size_t nr_freed;
+	struct reach_area chosen[2]; /* by the user, as roots */
+	size_t nr_chosen;
 };
 
 static int by_address(const void *a, const void *b)
@@ -126,6 +129,18 @@ static bool is_cut(const struct heap *h, const struct mlk_pointer *word)
 	return from != SIZE_MAX && word->address + sizeof(word->value) > h->blocks[from].end;
 }
 
+/* Is @word the allocator's, in memory that was freed: does it point to the chunk behind a block? */
+static bool is_allocators(const struct heap *h, const struct mlk_pointer *word, size_t to)
+{
+	const struct reach_block *b = &h->blocks[to];
+
+	for (size_t i = 0; i < h->nr_freed; i++)
+		if (word->address >= h->freed[i].start && word->address < h->freed[i].end)
+			return word->value != b->start && word->value % 16 == 0 &&
+			       word->value + 8 >= b->end;
+	return false;
+}
+
 #define SP (STACK + 2048)
 
 /* The class that a word outside of blocks gives: that of a root, or of what is not read any more.
@@ -143,12 +158,36 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
+static bool is_chosen(const struct heap *h, uint64_t address)
+{
+	for (size_t i = 0; i < h->nr_chosen; i++)
+		if (address >= h->chosen[i].start && address < h->chosen[i].end)
+			return true;
+	return false;
+}
+
+/* Some memory of the heap, anywhere. */
+static void choose_roots(struct heap *h)
+{
+	uint64_t all = h->blocks[h->nr - 1].end - BASE, at = BASE;
+
+	h->nr_chosen = random_below(3);
+	for (size_t i = 0; i < h->nr_chosen; i++) {
+		at += 8 * (uint64_t)random_below((uint32_t)(all / 16 + 1));
+		h->chosen[i].start = at;
+		at += 8 + random_below((uint32_t)(all / 40 + 1));
+		h->chosen[i].end = at;
+	}
+}
+
 /* What it gives to the block it points to: the weakest of the way there. */
 static int strength(const struct heap *h, const struct mlk_pointer *word, const uint8_t *classes,
 		    bool starts_only)
 {
 	size_t from = block_at(h, word->address), to = block_at(h, word->value);
-	int class = from == SIZE_MAX ? class_of_place(h, word->address) : classes[from];
+	int class = is_chosen(h, word->address) ? REACH_HELD
+		    : from == SIZE_MAX		? class_of_place(h, word->address)
+						: classes[from];
 
 	if (word->value == h->blocks[to].start)
 		return class;
@@ -167,7 +206,9 @@ static void search(const struct heap *h, bool starts_only, uint8_t *classes)
 			size_t to = block_at(h, h->words[i].value);
 			int class;
 
-			if (to == SIZE_MAX || is_cut(h, &h->words[i]))
+			if (to == SIZE_MAX ||
+			    (!is_chosen(h, h->words[i].address) &&
+			     (is_cut(h, &h->words[i]) || is_allocators(h, &h->words[i], to))))
 				continue;
 			class = strength(h, &h->words[i], classes, starts_only);
 			if (class > classes[to]) {
@@ -178,7 +219,9 @@ static void search(const struct heap *h, bool starts_only, uint8_t *classes)
 	}
 }
 
-static void judge(const struct heap *h, bool starts_only, uint8_t *classes, bool *pointed)
+/* Another pass of the same heap.  With @missed: raise @classes by what passes say together. */
+static void judge_on(const struct heap *h, bool starts_only, uint8_t *classes, bool *pointed,
+		     struct missed *missed)
 {
 	static const struct mlk_range ranges[] = {
 		{.start = ROOTS, .end = ROOTS + 4096, .path = "/x"},
@@ -195,6 +238,8 @@ static void judge(const struct heap *h, bool starts_only, uint8_t *classes, bool
 	struct reach_world world = {.index = &index,
 				    .freed = h->freed,
 				    .nr_freed = h->nr_freed,
+				    .chosen = h->chosen,
+				    .nr_chosen = h->nr_chosen,
 				    .starts_only = starts_only};
 	const size_t half = h->nr_words / 2;
 	uint32_t to[WORDS];
@@ -206,11 +251,18 @@ static void judge(const struct heap *h, bool starts_only, uint8_t *classes, bool
 	reach_world_find(&world, h->words, h->nr_words, to);
 	assert_int_equal(reach_pass_words(p, h->words, to, half), 0);
 	assert_int_equal(reach_pass_words(p, h->words + half, to + half, h->nr_words - half), 0);
-	memset(classes, 0, h->nr);
 	assert_int_equal(reach_pass_judge(p, classes), 0);
+	if (missed)
+		assert_int_equal(missed_find(missed, p, classes, true), 0);
 	reach_pass_lost_with(p, classes, pointed);
 	reach_pass_free(p);
 	block_index_release(&index);
+}
+
+static void judge(const struct heap *h, bool starts_only, uint8_t *classes, bool *pointed)
+{
+	memset(classes, 0, h->nr);
+	judge_on(h, starts_only, classes, pointed, NULL);
 }
 
 static void classes_are_those_of_a_plain_search(void **state)
@@ -228,6 +280,7 @@ static void classes_are_those_of_a_plain_search(void **state)
 		h.ran = round % 3 == 0;
 		make_blocks(&h);
 		make_words(&h);
+		choose_roots(&h);
 		search(&h, starts_only, expected);
 		judge(&h, starts_only, got, pointed);
 		assert_memory_equal(got, expected, h.nr);
@@ -251,6 +304,59 @@ static void classes_are_those_of_a_plain_search(void **state)
 	/* none of them is rare */
 	for (int class = 0; class < REACH_CLASSES; class ++)
 		assert_true(class == REACH_STACK ? !seen[class] : seen[class] > 500);
+}
+
+/* Leave out some words of @all; those that stay are marked in @seen, too. */
+static void miss_some(struct heap *h, const struct heap *all, bool *seen)
+{
+	*h = *all;
+	h->nr_words = 0;
+	for (size_t i = 0; i < all->nr_words; i++) {
+		if (!random_below(3))
+			continue;
+		h->words[h->nr_words++] = all->words[i];
+		seen[i] = true;
+	}
+}
+
+/* Of random words each pass misses others: lost is what no words of all passes lead to. */
+static void what_passes_miss_they_find_together(void **state)
+{
+	static struct heap all, one;
+	size_t apart = 0, lost = 0;
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		uint8_t expected[BLOCKS], got[BLOCKS] = {0}, best[BLOCKS] = {0}, own[BLOCKS];
+		bool seen[WORDS] = {0}, pointed[BLOCKS] = {0}, starts_only = round % 2;
+		struct missed missed = {0};
+		size_t kept = 0;
+
+		memset(&all, 0, sizeof(all));
+		make_blocks(&all);
+		make_words(&all);
+		choose_roots(&all);
+		for (int pass = 0; pass < 3; pass++) {
+			miss_some(&one, &all, seen);
+			search(&one, starts_only, own);
+			judge_on(&one, starts_only, got, pointed, &missed);
+			for (size_t i = 0; i < all.nr; i++)
+				best[i] = best[i] > own[i] ? best[i] : own[i];
+		}
+		missed_release(&missed);
+		for (size_t i = 0; i < all.nr_words; i++)
+			if (seen[i])
+				all.words[kept++] = all.words[i];
+		all.nr_words = kept;
+		search(&all, starts_only, expected);
+		for (size_t i = 0; i < all.nr; i++) {
+			assert_int_equal(got[i] == REACH_LOST, expected[i] == REACH_LOST);
+			assert_true(got[i] >= best[i] && got[i] <= expected[i]);
+			apart += best[i] == REACH_LOST && got[i] != REACH_LOST;
+			lost += got[i] == REACH_LOST;
+		}
+	}
+	assert_true(apart > 500 && lost > 500);
 }
 
 static void what_is_free_is_less_what_lives(void **state)
@@ -281,6 +387,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classes_are_those_of_a_plain_search),
+		cmocka_unit_test(what_passes_miss_they_find_together),
 		cmocka_unit_test(what_is_free_is_less_what_lives),
 	};
 
