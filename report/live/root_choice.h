@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What was chosen, and whether there is such memory. */
 struct root_choice {
 	const char *text;    /* as it was given; borrowed */
 	bool named;	     /* the text is the name of a variable; else a range: */

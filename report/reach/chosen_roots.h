@@ -3,7 +3,7 @@
 #define REPORT_CHOSEN_ROOTS_H
 
 #include "report/live/root_choice.h"
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 #include "report/reach/variables.h"
 
 /* Find the @nr of @choices in what @pass has walked through: ascending areas that do not overlap in

@@ -7,8 +7,8 @@
 
 #include "report/base/array.h"
 #include "report/reach/chosen_roots.h"
-#include "report/reach/freed.h"
-#include "report/reach/sort_blocks.h"
+#include "report/reach/graph/freed.h"
+#include "report/reach/graph/sort_blocks.h"
 
 /* A larger block may have been given back to the kernel when it was freed (glibc's least threshold
  * of mmap), and something else may be there now. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "report/base/array.h"
+#include "report/reach/graph/sort_blocks.h"
 #include "report/reach/judge.h"
-#include "report/reach/sort_blocks.h"
 #include "report/reach/usable_size.h"
 
 int judge_add_older(struct judge *j)

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "format/reader.h"
-#include "report/reach/freed.h"
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/freed.h"
+#include "report/reach/graph/reach_pass.h"
 
 /* What the walk found of a block that was recorded. */
 struct older_known {

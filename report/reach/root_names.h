@@ -2,7 +2,7 @@
 #ifndef REPORT_ROOT_NAMES_H
 #define REPORT_ROOT_NAMES_H
 
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 #include "report/reach/variables.h"
 
 /* What a root is. */

@@ -4,7 +4,7 @@
 #define REPORT_WORDS_AHEAD_H
 
 #include "format/reader.h"
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 
 struct words_ahead; /* opaque */
 

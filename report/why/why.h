@@ -2,7 +2,7 @@
 #ifndef REPORT_WHY_H
 #define REPORT_WHY_H
 
-#include "report/reach/holders.h"
+#include "report/reach/graph/holders.h"
 #include "report/reach/root_names.h"
 #include "report/reach/verdicts.h"
 #include "report/replay/replay.h"

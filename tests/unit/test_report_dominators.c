@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "report/reach/dominators.h"
+#include "report/reach/graph/dominators.h"
 
 #define NODES  40
 #define ROUNDS 4000

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "report/reach/holders.h"
-#include "report/reach/leaders.h"
+#include "report/reach/graph/holders.h"
+#include "report/reach/graph/leaders.h"
 
 #define BASE   UINT64_C(0x7f0000000000)
 #define DATA   UINT64_C(0x500000000000) /* roots of 8 words each */

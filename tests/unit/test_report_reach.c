@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "report/reach/freed.h"
-#include "report/reach/missed.h"
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/freed.h"
+#include "report/reach/graph/missed.h"
+#include "report/reach/graph/reach_pass.h"
 
 #define BASE   UINT64_C(0x7f0000000000)
 #define ROOTS  UINT64_C(0x500000000000) /* data of a program */

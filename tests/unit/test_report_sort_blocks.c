@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "report/reach/sort_blocks.h"
+#include "report/reach/graph/sort_blocks.h"
 
 static uint64_t seed = 1;
 

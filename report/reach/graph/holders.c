@@ -1,5 +1,5 @@
 /* holders.c - see holders.h */
-#include "report/reach/holders.h"
+#include "report/reach/graph/holders.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "report/base/prefetch.h"
-#include "report/reach/dominators.h"
-#include "report/reach/leaders.h"
+#include "report/reach/graph/dominators.h"
+#include "report/reach/graph/leaders.h"
 
 #define AHEAD 64 /* words before its use a block's class is brought near */
 

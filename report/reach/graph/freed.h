@@ -3,7 +3,7 @@
 #define REPORT_FREED_H
 
 #include "report/live/live.h"
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 
 struct freed; /* opaque: of one process */
 

@@ -8,7 +8,7 @@
 #ifndef REPORT_REACH_MISSED_H
 #define REPORT_REACH_MISSED_H
 
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 
 /* All zero is the beginning. */
 struct missed {
@@ -23,6 +23,7 @@ struct missed {
  * -ENOMEM. */
 int missed_find(struct missed *m, struct reach_pass *p, uint8_t *classes, bool more);
 
+/* Forget all. */
 void missed_release(struct missed *m);
 
 #endif

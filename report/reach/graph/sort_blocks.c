@@ -3,7 +3,7 @@
  *
  * Ten million blocks take a quarter of the time that qsort(3) takes.
  */
-#include "report/reach/sort_blocks.h"
+#include "report/reach/graph/sort_blocks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* missed.c - see missed.h */
-#include "report/reach/missed.h"
+#include "report/reach/graph/missed.h"
 
 #include <errno.h>
 #include <stdlib.h>

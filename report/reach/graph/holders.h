@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "report/live/live.h"
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 
 #define HOLDERS_NONE UINT32_MAX
 

@@ -1,5 +1,5 @@
 /* freed.c - see freed.h */
-#include "report/reach/freed.h"
+#include "report/reach/graph/freed.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef REPORT_LEADERS_H
 #define REPORT_LEADERS_H
 
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 
 /* Blocks; all zero: none. */
 struct leaders {

@@ -2,7 +2,7 @@
 #ifndef REPORT_SORT_BLOCKS_H
 #define REPORT_SORT_BLOCKS_H
 
-#include "report/reach/block_index.h"
+#include "report/reach/graph/block_index.h"
 
 /* Sort @blocks, @nr of them, by their beginnings. */
 void sort_blocks(struct reach_block *blocks, size_t nr);

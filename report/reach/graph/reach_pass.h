@@ -8,7 +8,7 @@
 
 #include "format/reach.h"
 #include "report/base/prefetch.h"
-#include "report/reach/block_index.h"
+#include "report/reach/graph/block_index.h"
 
 /* Blocks of a process, at most: the bit above their numbers is used. */
 #define REACH_MOST_BLOCKS (UINT32_MAX / 2 - 1)

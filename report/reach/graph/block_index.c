@@ -1,5 +1,5 @@
 /* block_index.c - see block_index.h: a table of pages, of a few words for each block */
-#include "report/reach/block_index.h"
+#include "report/reach/graph/block_index.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* dominators.c - see dominators.h: nodes have numbers here, in the order of a search in depth */
-#include "report/reach/dominators.h"
+#include "report/reach/graph/dominators.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* reach_pass.c - see reach_pass.h */
-#include "report/reach/reach_pass.h"
+#include "report/reach/graph/reach_pass.h"
 
 #include <errno.h>
 #include <stdlib.h>

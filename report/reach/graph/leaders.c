@@ -1,5 +1,5 @@
 /* leaders.c - see leaders.h */
-#include "report/reach/leaders.h"
+#include "report/reach/graph/leaders.h"
 
 #include <errno.h>
 #include <stdlib.h>
