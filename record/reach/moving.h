@@ -39,6 +39,7 @@ bool moving_end_pass(struct moving *m, uint64_t begin_ns, uint64_t end_ns, uint6
 /* What share of the words a pass misses that walks for @took_ns. */
 double moving_missed(const struct moving *m, double took_ns);
 
+/* Forget it. */
 void moving_release(struct moving *m);
 
 #endif

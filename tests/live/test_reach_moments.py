@@ -18,7 +18,7 @@ class OnRequestTest(ReachCase):
     def test_ctl_has_the_memory_read(self):
         stay, end = os.pipe()
         trace = self.path("x.mlk")
-        record = self.start_mleak("record", "--reach", "-o", trace, "--", self.build("reach_mover"),
+        record = self.start_mleak("record", "--reach", "--passes", "3", "-o", trace, "--", self.build("reach_mover"),
                                   "4001", "1009", "100", stdin=stay)
         os.close(stay)
         self.assertEqual(read_line(record), "ready")
