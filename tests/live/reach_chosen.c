@@ -12,19 +12,14 @@
 
 enum { IN_FREED = 13, IN_LOST = 7, BEHIND = 24 };
 
-/* A list: a pointer to it holds its blocks. */
+/* The first of @length blocks that each point to the next one. */
 static void *list(int length)
 {
-	void **head = NULL;
+	void *first = NULL;
 
-	while (length--) {
-		void **node = calloc(1, LEAK_BYTES);
-
-		keep(node);
-		*node = head;
-		head = node;
-	}
-	return head;
+	for (void **at = &first; length > 0; length--, at = *at)
+		keep(*at = calloc(1, LEAK_BYTES));
+	return first;
 }
 
 FRAME void *held_by_freed(void)
