@@ -3,8 +3,9 @@
  * All is in the file's data.  The table of sizes is known by its numbers, the array of central
  * lists by the heads of its lists, of which those of size 0 point to themselves, and a thread's
  * cache by the sizes that it repeats.  The root of the map of pages is an array of 1 MiB, most of
- * it zero: an element leads to a leaf, that to a Span for each page, and what the Spans say of
- * their addresses must be where the root has the element.
+ * it zero: an element leads to a leaf, that to a Span for each page.  A leaf is known by Spans of
+ * the central lists.  What all its Spans say of their addresses must be where the root has the
+ * element.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@
 #define SAMPLE	   4096
 #define MOST_READ  (1u << 18) /* pages of what may be leaves, in all */
 #define MOST_PAGES 65536      /* of the data */
-#define MOST_TRIES 65536      /* of what may be caches */
+#define MOST_TRIES (1u << 20) /* of what may be caches, or leaves */
+#define SAMPLES	   8	      /* Spans that leaves are known by */
 
 /* What is looked for in the data. */
 struct search {
@@ -45,6 +47,8 @@ struct search {
 	struct heap_memory *m;
 	struct pages *pages, *leaf_pages;
 	unsigned int read, tries;
+	struct tcmalloc_span samples[SAMPLES];
+	unsigned int nr_samples;
 	/* the leaf that is looked at */
 	uint64_t element;      /* where the root has it */
 	uint64_t next;	       /* the page behind the Span before */
@@ -148,6 +152,47 @@ static bool is_central(const struct heap_memory *m, uint64_t at, unsigned int cl
 	       heap_word(nonempty + SPAN_PREV) == at + CENTRAL_NONEMPTY;
 }
 
+/* Keep the Span at @span, which a central list has, if it is one of that class. */
+static void take_sample(struct search *s, uint64_t span, unsigned int class)
+{
+	if (s->nr_samples < SAMPLES &&
+	    tcmalloc_read_span(s->t, s->m, span, &s->samples[s->nr_samples]) &&
+	    s->samples[s->nr_samples].sizeclass == class)
+		s->nr_samples++;
+}
+
+static void take_samples(struct search *s)
+{
+	static const unsigned int lists[] = {CENTRAL_EMPTY, CENTRAL_NONEMPTY};
+
+	for (unsigned int i = 1; i < s->t->nr_sizes; i++)
+		for (size_t k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
+			const uint64_t list =
+				s->t->central + (uint64_t)i * TCMALLOC_CENTRAL + lists[k];
+			uint64_t next;
+
+			if (!heap_memory_read_present(s->m, list + SPAN_NEXT, &next,
+						      sizeof(next)) &&
+			    next != list)
+				take_sample(s, next, i);
+		}
+}
+
+/* Does the leaf at @leaf lead to one of the samples, where that must be? */
+static bool has_sample(const struct search *s, uint64_t leaf)
+{
+	for (unsigned int i = 0; i < s->nr_samples; i++) {
+		const uint64_t page = s->samples[i].address >> TCMALLOC_PAGE_SHIFT;
+		uint64_t element;
+
+		if (!heap_memory_read_present(s->m, leaf + page % TCMALLOC_LEAF_PAGES * 8, &element,
+					      sizeof(element)) &&
+		    element == s->samples[i].span)
+			return true;
+	}
+	return false;
+}
+
 /* The word at @at points to its own list: is that the first one of the array? */
 static void try_central(struct search *s, uint64_t at)
 {
@@ -237,7 +282,7 @@ static bool may_be_pool(const struct heap_memory *m, const uint64_t *words)
 	       (!words[2] || heap_memory_range(m, words[2])) && words[3] && words[3] <= INT32_MAX;
 }
 
-static bool search_rest(struct search *s, const struct data_page *page)
+static bool search_caches(struct search *s, const struct data_page *page)
 {
 	struct tcmalloc *t = s->t;
 
@@ -255,8 +300,18 @@ static bool search_rest(struct search *s, const struct data_page *page)
 		}
 		if (t->nr_pools < TCMALLOC_POOLS && may_be_pool(s->m, page->words + i))
 			t->pools[t->nr_pools++] = at;
-		if (!s->fit && tcmalloc_may_be_leaf(s->m, word) && !is_element(s, at, word))
-			s->fit = 0;
+	}
+	return false;
+}
+
+static bool search_root(struct search *s, const struct data_page *page)
+{
+	for (unsigned int i = 0; i < IN_PAGE; i++) {
+		const uint64_t word = page->words[i];
+
+		if (word && tcmalloc_may_be_leaf(s->m, word) && s->tries++ < MOST_TRIES &&
+		    has_sample(s, word) && is_element(s, page->at + UINT64_C(8) * i, word))
+			return true;
 	}
 	return false;
 }
@@ -301,8 +356,11 @@ int tcmalloc_find(struct tcmalloc *t, struct heap_memory *m, uint64_t from, uint
 	t->to = to & ~(uint64_t)(HEAP_PAGE - 1);
 	if (t->to > t->from && t->to - t->from >= TCMALLOC_ROOT_BYTES &&
 	    search_data(&s, search_sizes)) {
-		search_data(&s, search_rest);
-		found = s.fit && t->central && t->nr_heads;
+		search_data(&s, search_caches);
+		if (t->central)
+			take_samples(&s);
+		s.tries = 0;
+		found = s.nr_samples && t->nr_heads && search_data(&s, search_root);
 	}
 	free(pages);
 	return found;

@@ -192,7 +192,7 @@ static int add_pool(struct tcmalloc *t, const struct heap_memory *m, const struc
 		bytes = TCMALLOC_SPAN;
 	else if (has_thing(t->caches, t->nr_caches, TCMALLOC_CACHE, start, words[0]))
 		bytes = TCMALLOC_CACHE;
-	if (!bytes || !is_anonymous(heap_memory_range(m, start)))
+	if (!bytes || start % ALIGN || !is_anonymous(heap_memory_range(m, start)))
 		return 0;
 	err = add_part(t, list, start, words[0]);
 	return err ? err : add_freed(t, m, list, words[2], bytes);
@@ -243,7 +243,7 @@ int tcmalloc_find_own(struct tcmalloc *t, const struct heap_memory *m, uint64_t 
 	for (size_t i = 0; i < t->nr_caches && !err; i++)
 		err = add_part(t, list, t->caches[i], t->caches[i] + TCMALLOC_CACHE);
 	for (size_t i = 0; i < t->nr_spans && !err; i++)
-		if (t->spans[i].sample && t->spans[i].objects % ALIGN == 0 &&
+		if (t->spans[i].sample && t->spans[i].objects % 8 == 0 &&
 		    is_anonymous(heap_memory_range(m, t->spans[i].objects)))
 			err = add_part(t, list, t->spans[i].objects,
 				       t->spans[i].objects + STACK_BYTES);

@@ -142,7 +142,8 @@ static int take_element(struct map_walk *w, uint64_t page, uint64_t at, uint64_t
 /* An element leads to a Span at @span, maybe one that is gone. */
 static int note_span(struct map_walk *w, uint64_t span)
 {
-	if (w->nr_spans && w->spans[w->nr_spans - 1] == span)
+	if (span % 16 || !heap_memory_range(w->m, span) ||
+	    (w->nr_spans && w->spans[w->nr_spans - 1] == span))
 		return 0;
 	if (grow_array(&w->spans, w->nr_spans, &w->room_spans, sizeof(*w->spans)))
 		return -ENOMEM;
