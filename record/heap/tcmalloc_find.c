@@ -29,6 +29,7 @@
 
 /* PageHeapAllocator. */
 #define POOL_BYTES (128u << 10) /* kAllocIncrement */
+#define POOL_FREE  16		/* free_list_ */
 
 #define IN_PAGE	   (HEAP_PAGE / 8)
 #define BEHIND	   4 /* words of the next page */
@@ -304,6 +305,23 @@ static bool search_caches(struct search *s, const struct data_page *page)
 	return false;
 }
 
+/* One of the words that lead to a cache is the first one of those that are free: it may be of a
+ * thread that has ended. */
+static void drop_free_head(struct tcmalloc *t)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < t->nr_heads; i++) {
+		bool is_free = false;
+
+		for (size_t k = 0; k < t->nr_pools; k++)
+			is_free |= t->heads[i] == t->pools[k] + POOL_FREE;
+		if (!is_free)
+			t->heads[nr++] = t->heads[i];
+	}
+	t->nr_heads = nr;
+}
+
 static bool search_root(struct search *s, const struct data_page *page)
 {
 	for (unsigned int i = 0; i < IN_PAGE; i++) {
@@ -357,6 +375,7 @@ int tcmalloc_find(struct tcmalloc *t, struct heap_memory *m, uint64_t from, uint
 	if (t->to > t->from && t->to - t->from >= TCMALLOC_ROOT_BYTES &&
 	    search_data(&s, search_sizes)) {
 		search_data(&s, search_caches);
+		drop_free_head(t);
 		if (t->central)
 			take_samples(&s);
 		s.tries = 0;
