@@ -10,6 +10,7 @@
 #include "record/base/clock.h"
 #include "record/heap/glibc.h"
 #include "record/heap/jemalloc.h"
+#include "record/heap/tcmalloc.h"
 
 #define LOOKS	 5	  /* at free blocks, */
 #define APART_NS 1000000u /* so far apart */
@@ -19,15 +20,16 @@
 struct heap {
 	struct glibc glibc;
 	struct jemalloc jemalloc;
-	bool searched;		      /* allocators were looked for, */
-	bool has_glibc, has_jemalloc; /* and found */
+	struct tcmalloc tcmalloc;
+	bool searched;				    /* allocators were looked for, */
+	bool has_glibc, has_jemalloc, has_tcmalloc; /* and found */
 	char name[64];
 	unsigned int walks;
 	uint64_t begin_ns, end_ns;
 	struct heap_list first, last; /* of the first walk, of the last one */
 	struct heap_list free;	      /* at any time in between */
 	struct heap_list caches;      /* of threads, glibc's */
-	struct heap_list others;      /* of the last walk, jemalloc's */
+	struct heap_list others;      /* of the last walk, of one of the others */
 	struct mlk_heap_arena *arenas;
 	struct heap_memory memory;
 };
@@ -129,12 +131,32 @@ static void find_glibc(struct heap *h, const struct maps *maps)
 	}
 }
 
-/* In any file: its data are searched as one piece, as they follow each other. */
-static int find_jemalloc(struct heap *h, const struct maps *maps)
+/* Look for what is not found yet in [@from, @to). */
+static int find_others_in(struct heap *h, uint64_t from, uint64_t to)
 {
 	int found = 0;
 
-	for (size_t i = 0; i < maps->nr && !found; i++) {
+	if (!h->has_jemalloc) {
+		found = jemalloc_find(&h->jemalloc, &h->memory, from, to);
+		h->has_jemalloc = found > 0;
+		if (found <= 0)
+			jemalloc_release(&h->jemalloc);
+	}
+	if (!h->has_tcmalloc && !found) {
+		found = tcmalloc_find(&h->tcmalloc, &h->memory, from, to);
+		h->has_tcmalloc = found > 0;
+		if (found <= 0)
+			tcmalloc_release(&h->tcmalloc);
+	}
+	return found < 0 ? found : 0;
+}
+
+/* In any file: its data are searched as one piece, as they follow each other. */
+static int find_others(struct heap *h, const struct maps *maps)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < maps->nr && !err; i++) {
 		uint64_t start, end, first = 0, last = 0;
 		size_t at = i;
 
@@ -144,25 +166,30 @@ static int find_jemalloc(struct heap *h, const struct maps *maps)
 			first = first ? first : start;
 			last = end;
 		}
-		if (!first)
-			continue;
-		found = jemalloc_find(&h->jemalloc, &h->memory, first, cut_data(first, last));
-		if (found <= 0)
-			jemalloc_release(&h->jemalloc);
+		if (first)
+			err = find_others_in(h, first, cut_data(first, last));
 	}
-	h->has_jemalloc = found > 0;
-	return found < 0 ? found : 0;
+	return err;
 }
 
 static void set_name(struct heap *h)
 {
-	char version[16] = "";
+	char glibc[16] = "glibc";
+	const struct {
+		bool has;
+		const char *name;
+	} all[] = {{h->has_glibc, glibc},
+		   {h->has_jemalloc, "jemalloc 5.3"},
+		   {h->has_tcmalloc, "tcmalloc"}};
+	size_t len = 0;
 
-	if (h->has_glibc && h->glibc.minor != GLIBC_UNKNOWN)
-		snprintf(version, sizeof(version), " 2.%d", h->glibc.minor);
-	snprintf(h->name, sizeof(h->name), "%s%s%s%s", h->has_glibc ? "glibc" : "", version,
-		 h->has_glibc && h->has_jemalloc ? " and " : "",
-		 h->has_jemalloc ? "jemalloc 5.3" : "");
+	if (h->glibc.minor != GLIBC_UNKNOWN)
+		snprintf(glibc, sizeof(glibc), "glibc 2.%d", h->glibc.minor);
+	h->name[0] = 0;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i].has)
+			len += (size_t)snprintf(h->name + len, sizeof(h->name) - len, "%s%s",
+						len ? " and " : "", all[i].name);
 }
 
 /* Blocks of @list that are threads' caches. */
@@ -194,8 +221,19 @@ static int walk_glibc(struct heap *h, struct heap_list *list)
 	return err ? err : keep_caches(h, list);
 }
 
-/* The same of jemalloc's.  Its blocks are added to @list. */
-static int walk_jemalloc(struct heap *h, struct heap_list *list)
+/* Add the blocks of another one to @list. */
+static int add_others(struct heap *h, struct heap_list *list)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < h->others.nr && !err; i++)
+		err = heap_list_add(list, &h->others.v[i]);
+	h->others.nr = 0;
+	return err;
+}
+
+/* The same of jemalloc's and tcmalloc's.  Their blocks are added to @list. */
+static int walk_others(struct heap *h, struct heap_list *list)
 {
 	int err = h->has_jemalloc ? jemalloc_walk(&h->jemalloc, &h->memory, &h->others) : 0;
 
@@ -203,9 +241,13 @@ static int walk_jemalloc(struct heap *h, struct heap_list *list)
 		h->has_jemalloc = false;
 		h->others.nr = 0;
 	}
-	for (size_t i = 0; i < h->others.nr && !err; i++)
-		err = heap_list_add(list, &h->others.v[i]);
-	if (h->has_jemalloc && !err)
+	if (!err)
+		err = add_others(h, list);
+	if (!err && h->has_tcmalloc)
+		err = tcmalloc_walk(&h->tcmalloc, &h->memory, &h->others);
+	if (!err)
+		err = add_others(h, list);
+	if ((h->has_jemalloc || h->has_tcmalloc) && !err)
 		heap_list_sort(list);
 	return err;
 }
@@ -219,14 +261,14 @@ int heap_walk(struct heap *h, const struct heap_place *place)
 	if (!h->searched) {
 		h->begin_ns = clock_now_ns();
 		find_glibc(h, place->maps);
-		err = find_jemalloc(h, place->maps);
+		err = find_others(h, place->maps);
 		h->searched = true;
 	}
 	h->walks++;
 	if (!err)
 		err = walk_glibc(h, list);
 	if (!err)
-		err = walk_jemalloc(h, list);
+		err = walk_others(h, list);
 	set_name(h);
 	h->end_ns = clock_now_ns();
 	return err;
@@ -240,16 +282,19 @@ static int look_at_free(struct heap *h)
 		err = glibc_look_at_free(&h->glibc, &h->memory, &h->caches, &h->free);
 	if (!err && h->has_jemalloc)
 		err = jemalloc_look_at_free(&h->jemalloc, &h->memory, &h->free);
+	if (!err && h->has_tcmalloc)
+		err = tcmalloc_look_at_free(&h->tcmalloc, &h->memory, &h->free);
 	return err;
 }
 
 int heap_look_at_free(struct heap *h, const struct heap_place *place)
 {
 	const struct timespec apart = {.tv_nsec = APART_NS};
+	const bool any = h->has_glibc || h->has_jemalloc || h->has_tcmalloc;
 	int err = 0;
 
 	set_place(h, place);
-	for (int i = 0; (h->has_glibc || h->has_jemalloc) && i < LOOKS && !err; i++) {
+	for (int i = 0; any && i < LOOKS && !err; i++) {
 		err = look_at_free(h);
 		nanosleep(&apart, NULL);
 	}
@@ -313,22 +358,31 @@ static uint64_t first_word(const struct heap_block *block, const struct maps *ma
 	return m && m->inode ? block->words[0] : 0;
 }
 
+/* Add @nr of them behind the *@has that h->arenas has, as far as there is room. */
+static void copy_arenas(struct heap *h, size_t *has, const struct mlk_heap_arena *v, size_t nr)
+{
+	nr = nr < MLK_MAX_HEAP_ARENAS - *has ? nr : MLK_MAX_HEAP_ARENAS - *has;
+	if (nr)
+		memcpy(h->arenas + *has, v, nr * sizeof(*v));
+	*has += nr;
+}
+
 /* Where words hold no block, of all allocators.  Returns how many, or -ENOMEM. */
 static ssize_t gather_arenas(struct heap *h)
 {
 	const size_t nr_glibc = h->has_glibc ? h->glibc.nr_arenas : 0;
-	size_t nr = h->has_jemalloc ? h->jemalloc.nr_own : 0;
+	const size_t nr_jemalloc = h->has_jemalloc ? h->jemalloc.nr_own : 0;
+	const size_t nr_tcmalloc = h->has_tcmalloc ? h->tcmalloc.nr_own : 0;
+	size_t nr = 0;
 
-	nr = nr < MLK_MAX_HEAP_ARENAS - nr_glibc ? nr : MLK_MAX_HEAP_ARENAS - nr_glibc;
 	free(h->arenas);
-	h->arenas = calloc(nr_glibc + nr + 1, sizeof(*h->arenas));
+	h->arenas = calloc(nr_glibc + nr_jemalloc + nr_tcmalloc + 1, sizeof(*h->arenas));
 	if (!h->arenas)
 		return -ENOMEM;
-	if (nr_glibc)
-		memcpy(h->arenas, h->glibc.arenas, nr_glibc * sizeof(*h->arenas));
-	if (nr)
-		memcpy(h->arenas + nr_glibc, h->jemalloc.own, nr * sizeof(*h->arenas));
-	return (ssize_t)(nr_glibc + nr);
+	copy_arenas(h, &nr, h->glibc.arenas, nr_glibc);
+	copy_arenas(h, &nr, h->jemalloc.own, nr_jemalloc);
+	copy_arenas(h, &nr, h->tcmalloc.own, nr_tcmalloc);
+	return (ssize_t)nr;
 }
 
 int heap_result(struct heap *h, const struct maps *maps, struct mlk_heap *heap,
@@ -353,7 +407,8 @@ int heap_result(struct heap *h, const struct maps *maps, struct mlk_heap *heap,
 	*heap = (struct mlk_heap){.allocator = h->name,
 				  .begin_ns = h->begin_ns,
 				  .end_ns = h->end_ns,
-				  .unwalked = h->glibc.unwalked + h->jemalloc.unwalked,
+				  .unwalked = h->glibc.unwalked + h->jemalloc.unwalked +
+					      h->tcmalloc.unwalked,
 				  .arenas = h->arenas,
 				  .nr_arenas = (size_t)nr_arenas};
 	return 0;
@@ -370,6 +425,7 @@ void heap_end(struct heap *h)
 	heap_list_release(&h->caches);
 	heap_list_release(&h->others);
 	jemalloc_release(&h->jemalloc);
+	tcmalloc_release(&h->tcmalloc);
 	free(h->arenas);
 	free(h);
 }

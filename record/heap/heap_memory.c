@@ -37,6 +37,27 @@ int heap_memory_read_present(const struct heap_memory *m, uint64_t address, void
 	return heap_memory_read(m, address, to, len);
 }
 
+int heap_memory_copy(const struct heap_memory *m, struct pages *pages, uint64_t address, void *to,
+		     size_t len)
+{
+	const uint64_t end = address + len, mask = HEAP_PAGE - 1;
+	uint64_t from, till;
+	int more;
+
+	if (address > INT64_MAX - len)
+		return -EFAULT;
+	memset(to, 0, len);
+	pages_begin(pages, address & ~mask);
+	while ((more = pages_next(pages, (end + mask) & ~mask, &from, &till)) > 0) {
+		from = from < address ? address : from;
+		till = till < end ? till : end;
+		if (heap_memory_read(m, from, (uint8_t *)to + (from - address),
+				     (size_t)(till - from)))
+			return -EFAULT;
+	}
+	return more ? -EFAULT : 0;
+}
+
 /* How many bytes of pages from @address on, below @end, are alike: *@there, or not; anonymous ones
  * that are not there are zero.  What cannot be asked is there. */
 static size_t alike(const struct heap_memory *m, uint64_t address, uint64_t end, bool *there)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "format/reach.h"
+#include "record/target/pages.h"
 
 #define HEAP_WINDOW (64u << 10) /* bytes that are read at once */
 #define HEAP_PAGE   4096u
@@ -34,6 +35,11 @@ int heap_memory_read(const struct heap_memory *m, uint64_t address, void *to, si
 /* The same, of at most a page's length; what lies in pages that are not there is not read, as that
  * would make them: -EFAULT. */
 int heap_memory_read_present(const struct heap_memory *m, uint64_t address, void *to, size_t len);
+
+/* Copy the @len bytes at @address as they are now; what lies in pages that are not there is zero,
+ * and not made.  @pages is for its use, with fd set.  Returns 0 or -EFAULT. */
+int heap_memory_copy(const struct heap_memory *m, struct pages *pages, uint64_t address, void *to,
+		     size_t len);
 
 /* The @len bytes at @address, at most HEAP_WINDOW: as they were when the window was read that they
  * lie in.  Valid until the next call.  NULL: they cannot be read. */

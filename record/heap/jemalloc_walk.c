@@ -36,19 +36,14 @@ struct tree_walk {
 static bool fill_contents(struct tree_walk *w, uint64_t address, uint64_t end)
 {
 	struct contents *c = w->contents;
-	uint64_t from, to;
-	int more;
 
 	c->start = c->end = address & ~(uint64_t)(HEAP_PAGE - 1);
 	end = (end + HEAP_PAGE - 1) & ~(uint64_t)(HEAP_PAGE - 1);
 	end = end - c->start < HEAP_WINDOW ? end : c->start + HEAP_WINDOW;
-	memset(c->bytes, 0, sizeof(c->bytes));
-	pages_begin(w->block_pages, c->start);
-	while ((more = pages_next(w->block_pages, end, &from, &to)) > 0)
-		if (heap_memory_read(w->m, from, c->bytes + (from - c->start), (size_t)(to - from)))
-			return false;
-	c->end = more ? c->start : end;
-	return !more;
+	if (heap_memory_copy(w->m, w->block_pages, c->start, c->bytes, (size_t)(end - c->start)))
+		return false;
+	c->end = end;
+	return true;
 }
 
 /* Read what of the block is compared.  More may be read up to @end.  Returns whether it can be

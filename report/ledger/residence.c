@@ -119,7 +119,8 @@ static int add_pieces(struct residences *r, const struct mlk_heap *heap)
 	}
 	if (of && heap->flags & MLK_HEAP_LAST) {
 		of->whole = !heap->unwalked && heap->allocator[0];
-		of->trims = !strstr(heap->allocator, "jemalloc");
+		of->trims = !strstr(heap->allocator, "jemalloc") &&
+			    !strstr(heap->allocator, "tcmalloc");
 	}
 	return err;
 }

@@ -34,6 +34,7 @@ static atomic_int nr_ready, nr_paused;
 
 int mallctl(const char *name, void *old, size_t *len, void *new, size_t new_len)
 	__attribute__((weak));
+int MallocExtension_GetNumericProperty(const char *name, size_t *value) __attribute__((weak));
 
 static size_t pick_size(unsigned int *seed)
 {
@@ -130,7 +131,7 @@ static void tell_class(const char *what, const char *nmalloc, const char *ndallo
 static void tell_all(void)
 {
 	struct leak_sum lost = {0};
-	size_t kept = 0, kept_bytes = 0;
+	size_t kept = 0, kept_bytes = 0, allocated;
 	uint64_t epoch = 1;
 
 	for (int i = 0; i < THREADS; i++) {
@@ -140,6 +141,11 @@ static void tell_all(void)
 		kept_bytes += workers[i].kept_bytes;
 	}
 	say("lost %lu %lu\nkept %zu %zu\n", lost.blocks, lost.bytes, kept, kept_bytes);
+	if (MallocExtension_GetNumericProperty) {
+		if (!MallocExtension_GetNumericProperty("generic.current_allocated_bytes", &allocated))
+			_exit(97);
+		say("allocated 0 %zu\n", allocated);
+	}
 	if (!mallctl)
 		return;
 	if (mallctl("epoch", NULL, NULL, &epoch, sizeof(epoch)))

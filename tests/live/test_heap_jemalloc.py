@@ -56,6 +56,33 @@ class JemallocCase(HeapCase):
                             ("large", [s for s in given if s >= LARGE])):
             self.assertEqual((len(sizes), sum(sizes)), told[what])
 
+    def check_destroyed(self, process, library):
+        """What is behind the library's data is made zero, in a process that stands still."""
+        with open("/proc/%d/maps" % process.pid) as maps:
+            lines = maps.read().splitlines()
+        at = max(i for i, line in enumerate(lines) if library in line) + 1
+        start, end = (int(word, 16) for word in lines[at].split()[0].split("-"))
+        with open("/proc/%d/mem" % process.pid, "r+b", 0) as memory:
+            for address in range(start, end, 4096):
+                memory.seek(address)
+                memory.write(bytes(4096))
+        _, result = self.reach(process)
+        self.assertIn("from before the recording are not judged: the allocator is not known",
+                      result.out)
+        self.assertNotIn("[before the recording]", result.out)
+
+    def recorded(self, env):
+        """A trace of a process that had begun before, and what it said."""
+        process, told = self.begin([self.compiled("heap_target"), "churn"], env=env)
+        trace = self.path("x.mlk")
+        record = self.finish(self.start_mleak("record", "--reach", "-p", str(process.pid), "-d", "1",
+                                              "-o", trace))
+        self.assertEqual(record.status, 0, record.err)
+        document = json.loads(self.report(trace, "--format=json"))
+        self.assertEqual(document["reach"][0]["blocks"]["lost"]["blocks"], 0)
+        self.assertGreater(document["totals"]["allocated"]["blocks"], 1000)
+        return trace, told
+
     def check_leaker(self, program, **options):
         process, told = self.begin([program], **options)
         trace, result = self.reach(process)
@@ -148,18 +175,7 @@ class JemallocTest(JemallocCase):
     def test_a_layout_that_is_not_known(self):
         """The tree of pages is destroyed in a process that stands still."""
         process, _ = self.begin([self.compiled("heap_target")], env=PRELOADED)
-        with open("/proc/%d/maps" % process.pid) as maps:
-            lines = maps.read().splitlines()
-        at = max(i for i, line in enumerate(lines) if LIBRARY in line) + 1
-        start, end = (int(word, 16) for word in lines[at].split()[0].split("-"))
-        with open("/proc/%d/mem" % process.pid, "r+b", 0) as memory:
-            for address in range(start, end, 4096):
-                memory.seek(address)
-                memory.write(bytes(4096))
-        _, result = self.reach(process)
-        self.assertIn("from before the recording are not judged: the allocator is not known",
-                      result.out)
-        self.assertNotIn("[before the recording]", result.out)
+        self.check_destroyed(process, LIBRARY)
 
 
 @needs_bpf
@@ -167,16 +183,9 @@ class RecordTest(JemallocCase):
     preloaded = False
 
     def test_a_recording_has_blocks_from_before_and_its_own(self):
-        process, told = self.begin([self.compiled("heap_target"), "churn"], env=PRELOADED)
-        trace = self.path("x.mlk")
-        record = self.finish(self.start_mleak("record", "--reach", "-p", str(process.pid), "-d", "1",
-                                              "-o", trace))
-        self.assertEqual(record.status, 0, record.err)
+        trace, told = self.recorded(PRELOADED)
         self.assert_lost(trace, tuple(sum(told[what][i] for what in ("single", "listed", "mapped"))
                                       for i in (0, 1)))
-        document = json.loads(self.report(trace, "--format=json"))
-        self.assertEqual(document["reach"][0]["blocks"]["lost"]["blocks"], 0)
-        self.assertGreater(document["totals"]["allocated"]["blocks"], 1000)
 
 
 if __name__ == "__main__":

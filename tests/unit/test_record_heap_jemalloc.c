@@ -1,17 +1,6 @@
 /* test_record_heap_jemalloc.c - jemalloc's structures in memory that is made up, and destroyed */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "record/heap/jemalloc.h"
+#include "tests/unit/heap_world.h"
 
 /* Where things are; the file's offsets are addresses. */
 #define DATA	   UINT64_C(0x10000000)
@@ -39,35 +28,14 @@
 #define BIN_SLOTS   8
 #define STACK_WORDS (NR_BINS * BIN_SLOTS + 2)
 
-#define PRESENT (UINT64_C(1) << 63)
-#define ROUNDS	400
-
-/* Memory of a process that there is not. */
 struct world {
-	struct heap_memory memory;
-	struct mlk_range ranges[4];
+	struct heap_world w;
 	struct jemalloc j;
-	struct heap_list list;
-	uint64_t seed;
 };
 
-static void write_bytes(const struct world *w, uint64_t address, const void *bytes, size_t len)
-{
-	const uint64_t present = PRESENT;
-
-	assert_int_equal(pwrite(w->memory.mem, bytes, len, (off_t)address), (ssize_t)len);
-	for (uint64_t page = address / 4096; page <= (address + len - 1) / 4096; page++)
-		assert_int_equal(pwrite(w->memory.pagemap, &present, 8, (off_t)(page * 8)), 8);
-}
-
-static void write_word(const struct world *w, uint64_t address, uint64_t word)
-{
-	write_bytes(w, address, &word, sizeof(word));
-}
-
 /* Extent @i of @pages pages at @address; its element is in each page, or in the first and last. */
-static void write_extent(const struct world *w, unsigned int i, uint64_t address, uint64_t pages,
-			 uint64_t szind, uint64_t state, uint64_t nr_free)
+static void write_extent(const struct heap_world *w, unsigned int i, uint64_t address,
+			 uint64_t pages, uint64_t szind, uint64_t state, uint64_t nr_free)
 {
 	const uint64_t edata = EDATA + UINT64_C(128) * i, slab = szind < 36 && !state;
 
@@ -81,7 +49,7 @@ static void write_extent(const struct world *w, unsigned int i, uint64_t address
 }
 
 /* The cache of a thread: bin 3 has the regions 10 and 11 of the slab, and had region 12. */
-static void write_cache(const struct world *w)
+static void write_cache(const struct heap_world *w)
 {
 	uint64_t end = STACK + 8;
 
@@ -106,7 +74,7 @@ static void write_cache(const struct world *w)
 	write_word(w, end, UINT64_C(0xa7a7a7a7a7a7a7a7));
 }
 
-static void write_world(const struct world *w)
+static void write_world(const struct heap_world *w)
 {
 	static const uint64_t bits[8] = {~UINT64_C(0) << 32, 0, 0, 1, 0x55, 0, 0, 0x77};
 
@@ -131,77 +99,56 @@ static void write_world(const struct world *w)
 	write_cache(w);
 }
 
-static int make_file(void)
-{
-	int fd = memfd_create("world", MFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, (off_t)END), 0);
-	return fd;
-}
-
 static struct world *begin_world(void)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *world = calloc(1, sizeof(*world));
 
-	assert_non_null(w);
-	w->seed = 1;
-	w->memory.mem = make_file();
-	w->memory.pagemap = make_file();
-	w->memory.ranges = w->ranges;
-	w->memory.nr = 4;
-	w->ranges[0] = (struct mlk_range){.start = DATA, .end = DATA + DATA_BYTES, .path = ""};
-	w->ranges[1] = (struct mlk_range){.start = BASE, .end = BASE + BASE_BYTES, .path = ""};
-	w->ranges[2] = (struct mlk_range){.start = HEAP, .end = HEAP + HEAP_BYTES, .path = ""};
-	w->ranges[3] = (struct mlk_range){.start = THREAD, .end = THREAD + 0x2000, .path = ""};
-	return w;
+	assert_non_null(world);
+	world_begin(&world->w, END);
+	world_range(&world->w, DATA, DATA_BYTES);
+	world_range(&world->w, BASE, BASE_BYTES);
+	world_range(&world->w, HEAP, HEAP_BYTES);
+	world_range(&world->w, THREAD, 0x2000);
+	return world;
 }
 
-static void end_world(struct world *w)
+static void end_world(struct world *world)
 {
-	jemalloc_release(&w->j);
-	heap_list_release(&w->list);
-	close(w->memory.mem);
-	close(w->memory.pagemap);
-	free(w);
+	jemalloc_release(&world->j);
+	world_end(&world->w);
+	free(world);
 }
 
-static int find(struct world *w)
+static int find(struct world *world)
 {
-	jemalloc_release(&w->j);
-	heap_memory_forget(&w->memory);
-	return jemalloc_find(&w->j, &w->memory, DATA, DATA + DATA_BYTES);
+	jemalloc_release(&world->j);
+	heap_memory_forget(&world->w.memory);
+	return jemalloc_find(&world->j, &world->w.memory, DATA, DATA + DATA_BYTES);
 }
 
-static size_t count(const struct world *w, int state)
+static int walk(struct world *world)
 {
-	size_t nr = 0;
-
-	for (size_t i = 0; i < w->list.nr; i++)
-		nr += w->list.v[i].state == state;
-	return nr;
+	return jemalloc_walk(&world->j, &world->w.memory, &world->w.list);
 }
 
-static bool is_own(const struct world *w, uint64_t address)
+static bool is_own(const struct world *world, uint64_t address)
 {
-	for (size_t i = 0; i < w->j.nr_own; i++)
-		if (address - w->j.own[i].address < w->j.own[i].length)
-			return true;
-	return false;
+	return is_in(world->j.own, world->j.nr_own, address);
 }
 
 static void each_block_has_its_state(void **state)
 {
-	struct world *w = begin_world();
+	struct world *world = begin_world();
+	struct heap_world *w = &world->w;
 	struct heap_list looked = {0};
 
 	(void)state;
 	write_world(w);
-	assert_int_equal(find(w), 1);
-	assert_int_equal(w->j.root, ROOT);
-	assert_int_equal(jemalloc_walk(&w->j, &w->memory, &w->list), 0);
-	assert_int_equal(w->j.unwalked, 0);
-	assert_false(w->j.strange);
+	assert_int_equal(find(world), 1);
+	assert_int_equal(world->j.root, ROOT);
+	assert_int_equal(walk(world), 0);
+	assert_int_equal(world->j.unwalked, 0);
+	assert_false(world->j.strange);
 	assert_int_equal(count(w, MLK_HEAP_FREE), 33 + 1);
 	assert_int_equal(count(w, MLK_HEAP_CACHED), 2);
 	assert_int_equal(count(w, MLK_HEAP_USED), 256 - 33 - 2 + 1);
@@ -210,78 +157,75 @@ static void each_block_has_its_state(void **state)
 	assert_int_equal(heap_list_find(&w->list, SLAB + 12 * 48)->state, MLK_HEAP_USED);
 	assert_int_equal(heap_list_find(&w->list, SLAB + 32 * 48)->state, MLK_HEAP_FREE);
 	assert_int_equal(heap_list_find(&w->list, LARGE + 0x140)->size, 16384);
-	assert_true(is_own(w, EDATA));
-	assert_true(is_own(w, STACK + 16));
-	assert_true(is_own(w, DIRTY + 4096) && !is_own(w, DIRTY));
+	assert_true(is_own(world, EDATA));
+	assert_true(is_own(world, STACK + 16));
+	assert_true(is_own(world, DIRTY + 4096) && !is_own(world, DIRTY));
 	/* region 1 is free meanwhile, and the large block */
 	write_word(w, EDATA + 64, ~UINT64_C(0) << 32 | 2);
 	write_word(w, EDATA, 1 << 12 | 1 << 13 | 3 << 20 | UINT64_C(34) << 28);
 	write_word(w, EDATA + 128, 1 << 13 | 1 << 17 | 36 << 20);
-	assert_int_equal(jemalloc_look_at_free(&w->j, &w->memory, &looked), 0);
+	assert_int_equal(jemalloc_look_at_free(&world->j, &w->memory, &looked), 0);
 	heap_list_sort(&looked);
 	assert_int_equal(looked.nr, 4);
 	assert_non_null(heap_list_find(&looked, SLAB + 48));
 	assert_non_null(heap_list_find(&looked, SLAB + 10 * 48));
 	assert_non_null(heap_list_find(&looked, LARGE + 0x140));
 	heap_list_release(&looked);
-	end_world(w);
+	end_world(world);
 }
 
 static void a_slab_that_does_not_add_up_is_counted(void **state)
 {
-	struct world *w = begin_world();
+	struct world *world = begin_world();
+	struct heap_world *w = &world->w;
 
 	(void)state;
 	write_world(w);
-	assert_int_equal(find(w), 1);
+	assert_int_equal(find(world), 1);
 	write_word(w, EDATA, 1 << 12 | 1 << 13 | 3 << 20 | UINT64_C(34) << 28);
-	assert_int_equal(jemalloc_walk(&w->j, &w->memory, &w->list), 0);
-	assert_int_equal(w->j.unwalked, 3 * 4096);
+	assert_int_equal(walk(world), 0);
+	assert_int_equal(world->j.unwalked, 3 * 4096);
 	assert_int_equal(count(w, MLK_HEAP_USED), 1);
-	end_world(w);
+	end_world(world);
 }
 
 static void a_cache_that_is_not_found_is_told(void **state)
 {
-	struct world *w = begin_world();
+	struct world *world = begin_world();
+	struct heap_world *w = &world->w;
 
 	(void)state;
 	write_world(w);
 	write_word(w, SLOW + 40, ARENA + 64);
-	assert_int_equal(find(w), 1);
-	assert_int_equal(jemalloc_walk(&w->j, &w->memory, &w->list), 0);
-	assert_true(w->j.strange);
+	assert_int_equal(find(world), 1);
+	assert_int_equal(walk(world), 0);
+	assert_true(world->j.strange);
 	/* what its stacks point to is not judged */
 	assert_int_equal(count(w, MLK_HEAP_CHANGED), 3);
-	end_world(w);
+	end_world(world);
 }
 
 static void another_layout_is_refused(void **state)
 {
-	struct world *w = begin_world();
+	struct world *world = begin_world();
+	struct heap_world *w = &world->w;
 
 	(void)state;
-	assert_int_equal(find(w), 0);
+	assert_int_equal(find(world), 0);
 	write_world(w);
 	/* the root is elsewhere, or the pages are others' */
 	write_word(w, ROOT + (HEAP >> 30) * 8, 0);
 	write_word(w, DATA + 64, LEAF);
-	assert_int_equal(find(w), 0);
+	assert_int_equal(find(world), 0);
 	write_world(w);
 	for (unsigned int i = 0; i < 4; i++)
 		write_word(w, EDATA + 128 * i + 8, HEAP + 0x80000);
-	assert_int_equal(find(w), 0);
-	end_world(w);
-}
-
-static uint64_t next_random(struct world *w)
-{
-	w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
-	return w->seed >> 16;
+	assert_int_equal(find(world), 0);
+	end_world(world);
 }
 
 /* An address where something is, near the beginning of a range, or anything. */
-static uint64_t bad_word(struct world *w)
+static uint64_t bad_word(struct heap_world *w)
 {
 	static const uint64_t places[] = {ROOT + 72, LEAF,  EDATA, ARENA, SLAB,
 					  LARGE,     STACK, SLOW,  BINS};
@@ -304,100 +248,66 @@ static uint64_t bad_word(struct world *w)
 	}
 }
 
-static void check_list(const struct world *w)
-{
-	uint64_t end = 0;
-
-	for (size_t i = 0; i < w->list.nr; i++) {
-		assert_true(w->list.v[i].address >= end);
-		assert_true(w->list.v[i].address % 8 == 0);
-		assert_true(w->list.v[i].size <= INT64_MAX - w->list.v[i].address);
-		end = w->list.v[i].address + w->list.v[i].size;
-	}
-	for (size_t i = 0; i < w->j.nr_own; i++)
-		assert_true(w->j.own[i].length <= INT64_MAX - w->j.own[i].address);
-}
-
 /* What is looked at. */
-static const struct part {
-	uint64_t at, len;
-} parts[] = {{ROOT, 128},      {LEAF + (HEAP / 4096) % (1u << 18) * 8, 40 * 8},
-	     {EDATA, 4 * 128}, {BASE, 160},
-	     {SLOW, 64},       {BINS - 8, 112},
-	     {STACK, 280},     {ARENA + ARENA_LIST, 8}};
+static const struct world_part parts[] = {
+	{ROOT, 128},	  {LEAF + (HEAP / 4096) % (1u << 18) * 8, 40 * 8},
+	{EDATA, 4 * 128}, {BASE, 160},
+	{SLOW, 64},	  {BINS - 8, 112},
+	{STACK, 280},	  {ARENA + ARENA_LIST, 8}};
 
 #define NR_PARTS (sizeof(parts) / sizeof(*parts))
 
-/* Make all as it was. */
-static void repair(struct world *w)
+static int find_it(struct heap_world *w)
 {
-	static const uint8_t zeros[1024];
-
-	for (size_t i = 0; i < NR_PARTS; i++)
-		write_bytes(w, parts[i].at, zeros, parts[i].len);
-	write_world(w);
+	return find((struct world *)w);
 }
 
-static void destroy(struct world *w, unsigned int words)
+static int walk_it(struct heap_world *w)
 {
-	while (words--) {
-		const struct part *part = &parts[next_random(w) % NR_PARTS];
-
-		write_word(w, part->at + (next_random(w) % part->len & ~UINT64_C(7)), bad_word(w));
-	}
+	return walk((struct world *)w);
 }
+
+static int look_at_it(struct heap_world *w, struct heap_list *list)
+{
+	return jemalloc_look_at_free(&((struct world *)w)->j, &w->memory, list);
+}
+
+static const struct mlk_heap_arena *own_of_it(const struct heap_world *w, size_t *nr)
+{
+	*nr = ((const struct world *)w)->j.nr_own;
+	return ((const struct world *)w)->j.own;
+}
+
+static const struct world_allocator allocator = {
+	write_world, find_it, walk_it, look_at_it, own_of_it, bad_word, parts, NR_PARTS,
+};
 
 static void destroyed_memory_is_walked_to_an_end(void **state)
 {
-	struct world *w = begin_world();
-	struct heap_list looked = {0};
+	struct world *world = begin_world();
 
 	(void)state;
-	for (unsigned int i = 0; i < ROUNDS; i++) {
-		repair(w);
-		assert_int_equal(find(w), 1);
-		destroy(w, 1 + i % 50);
-		assert_int_equal(jemalloc_walk(&w->j, &w->memory, &w->list), 0);
-		check_list(w);
-		destroy(w, 1 + i % 50);
-		looked.nr = 0;
-		assert_int_equal(jemalloc_look_at_free(&w->j, &w->memory, &looked), 0);
-		if (find(w) > 0)
-			assert_int_equal(jemalloc_walk(&w->j, &w->memory, &w->list), 0);
-	}
-	heap_list_release(&looked);
-	end_world(w);
+	check_destroyed(&world->w, &allocator);
+	end_world(world);
 }
 
 static void random_memory_is_refused(void **state)
 {
-	struct world *w = begin_world();
-	uint64_t words[512];
+	struct world *world = begin_world();
 
 	(void)state;
-	for (unsigned int i = 0; i < 4; i++)
-		for (uint64_t at = w->ranges[i].start; at < w->ranges[i].end; at += sizeof(words)) {
-			/* half of the words are zero */
-			for (size_t k = 0; k < 512; k++)
-				words[k] = next_random(w) % 2 ? bad_word(w) : 0;
-			write_bytes(w, at, words, sizeof(words));
-		}
-	assert_int_equal(find(w), 0);
-	end_world(w);
+	fill_badly(&world->w, bad_word);
+	assert_int_equal(find(world), 0);
+	end_world(world);
 }
 
 static void an_early_end_is_told(void **state)
 {
-	static const _Atomic bool stop = true;
-	struct world *w = begin_world();
+	struct world *world = begin_world();
 
 	(void)state;
-	write_world(w);
-	assert_int_equal(find(w), 1);
-	w->memory.stop = &stop;
-	assert_int_equal(jemalloc_walk(&w->j, &w->memory, &w->list), -ECANCELED);
-	assert_int_equal(find(w), 0);
-	end_world(w);
+	check_early_end(&world->w, &allocator);
+	end_world(world);
 }
 
 int main(void)
