@@ -57,7 +57,7 @@ class TopResidentTest(ResidentCase):
         with open(self.path("go"), "rb") as stdin:
             top = self.start_mleak("top", "--plain", "--resident", "1", "--", "sh", "-c",
                                    "%s >/dev/null; exec sleep 600" % self.build("resident_target"), stdin=stdin)
-            text = table_with(top, lambda table: re.search(r"^sh \(\d+\) at [\d.]+ s: ", table.text, re.M),
+            text = table_with(top, lambda table: re.search(r"^(?:sh|sleep) \(\d+\) at [\d.]+ s: ", table.text, re.M),
                               "the memory is not read").text
         self.assertIn("libc.so.6", text)
         top.terminate()
