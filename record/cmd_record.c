@@ -212,7 +212,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 					 .switcher = &sw,
 					 .control = &control,
 					 .reach = o->reach,
-					 .reach_ns = o->reach_ns};
+					 .reach_ns = o->reach_ns,
+					 .reach_spare = o->reach_spare};
 	enum mlk_end reason;
 	int status;
 

@@ -31,6 +31,7 @@ struct loop {
 	struct session *session;
 	int epoll, signals;
 	uint64_t start_ns, end_ns, next_flush_ns, next_sample_ns, next_reach_ns;
+	uint64_t reach_begun_ns; /* the last snapshot */
 	uint64_t max_size;
 	uint32_t ring_size;
 	struct ctl_answer asked;
@@ -180,13 +181,27 @@ static void wait_and_take(struct loop *l, bool drained)
 	}
 }
 
+/* A snapshot is over: if that is wanted, it took a tenth of the time at most. */
+static void spare_time(struct loop *l)
+{
+	const uint64_t now_ns = clock_now_ns();
+	const uint64_t next_ns = now_ns + 9 * (now_ns - l->reach_begun_ns);
+
+	if (l->opts->reach_spare && l->next_reach_ns && l->next_reach_ns < next_ns)
+		l->next_reach_ns = next_ns;
+}
+
 /* Take the pointers in memory, when they are due.  Returns whether that is under way. */
 static bool reach(struct loop *l, uint64_t now_ns)
 {
-	if (l->reaches || l->session->reach.now)
+	if (l->reaches || l->session->reach.now) {
 		l->reaches = session_reach_step(l->session);
+		if (!l->reaches)
+			spare_time(l);
+	}
 	if (!l->reaches && l->next_reach_ns && now_ns >= l->next_reach_ns) {
 		l->reaches = session_reach_begin(l->session);
+		l->reach_begun_ns = now_ns;
 		l->next_reach_ns = now_ns + l->opts->reach_ns;
 	}
 	return l->reaches;

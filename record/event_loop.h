@@ -16,6 +16,7 @@ struct event_loop_opts {
 	struct control *control; /* by which it is asked, or not open */
 	bool reach;		 /* at the end the pointers in memory are taken */
 	uint64_t reach_ns;	 /* and each time after this; 0: not before the end */
+	bool reach_spare;	 /* or later: it is to take a tenth of the time at most */
 };
 
 /*

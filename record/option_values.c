@@ -45,6 +45,8 @@ int option_reach(const struct option_info *option, const char *text, struct reco
 		return 0;
 	if (len == 4 && !memcmp(text, "stop", 4)) {
 		o->reach_stop = true;
+	} else if (len == 5 && !memcmp(text, "spare", 5)) {
+		o->reach_spare = true;
 	} else {
 		snprintf(time, sizeof(time), "%.*s", (int)len, text);
 		if (len >= sizeof(time) || value_time(time, &o->reach_ns))

@@ -47,6 +47,7 @@ struct record_opts {
 	bool force;	   /* on a kernel that mleak was not proven on, too */
 	bool reach;	   /* the pointers in memory are recorded, at the end, */
 	uint64_t reach_ns; /* and each time after this; 0: not before the end */
+	bool reach_spare;  /* less often, if that takes long */
 	bool reach_stop;   /* the process is stopped meanwhile */
 	uint64_t passes;   /* through the memory, for each time; 0: as usual */
 	bool dry_run;	   /* show what would be probed, and end */

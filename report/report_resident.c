@@ -29,23 +29,27 @@ int report_run_residences(struct report_run *job, struct block_filter *choice)
 	return EXIT_OK;
 }
 
-/* The ledgers, with names.  Returns 0 or -ENOMEM. */
+/* The ledgers, with names.  Returns 0, -ENOMEM or -errno of read(2). */
 static int make_ledgers(struct ledgers **out, const struct report_run *job)
 {
 	const struct report_opts *opts = job->opts;
-	const struct ledgers_source source = {.path = job->path,
-					      .meta = mlk_reader_meta(job->trace),
-					      .leaks = job->leaks,
-					      .residences = &job->residences,
-					      .pid = opts->choice.pid,
-					      .top = opts->view.top};
+	struct ledgers_source source = {.path = job->path,
+					.meta = mlk_reader_meta(job->trace),
+					.leaks = job->leaks,
+					.residences = &job->residences,
+					.pid = opts->choice.pid,
+					.top = opts->view.top};
 	struct symbols_source names = {.dw = job->leaks->dw, .images = job->leaks->images};
-	int err;
+	int err = mlk_reader_clone(&source.trace, job->trace);
 
+	*out = NULL;
+	if (err)
+		return err;
 	if (job->debuginfod)
 		dwunw_debug_fetch_set(names.dw, debuginfod_fetch, job->debuginfod);
 	err = ledgers_new(out, &source, &names, &opts->view);
 	dwunw_debug_fetch_set(names.dw, NULL, NULL);
+	mlk_reader_free(source.trace);
 	return err;
 }
 

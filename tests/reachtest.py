@@ -18,11 +18,11 @@ def pending(pid):
 
 
 class ReachCase(Case):
-    def build(self, name):
+    def build(self, name, *options):
         program = self.path(name)
         built = self.finish(self.spawn(["gcc", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-Wl,-z,now",
                                         "-o", program,
-                                        os.path.join(TESTS, "live", name + ".c"), "-ldl"]))
+                                        os.path.join(TESTS, "live", name + ".c"), "-ldl", *options]))
         self.assertEqual(built.status, 0, built.err)
         return program
 

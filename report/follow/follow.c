@@ -76,7 +76,7 @@ int follow_new(struct follow **out, struct mlk_reader *trace, const struct follo
 	}
 	mlk_reader_rewind(trace, MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
 					 MLK_RECORD_LOSSES | MLK_RECORD_ORIGIN | MLK_RECORD_MEMORY |
-					 MLK_RECORD_CHUNK);
+					 MLK_RECORD_CHUNK | opts->records);
 	*out = f;
 	return 0;
 }
@@ -131,6 +131,10 @@ static int read_ahead(struct follow *f, uint64_t now_ns)
 			return more;
 		if (record.type == MLK_RECORD_CHUNK) {
 			err = hold_chunk(f, &record.chunk, now_ns);
+			continue;
+		}
+		if (record.type & f->opts.records) {
+			err = f->opts.note(f->opts.arg, &record);
 			continue;
 		}
 		f->new_layout |= record.type & (MLK_RECORD_MAPS | MLK_RECORD_MODULE);

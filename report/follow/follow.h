@@ -29,6 +29,8 @@ struct follow_opts {
 	struct replay_opts replay;
 	follow_event_fn *event; /* or NULL */
 	void *arg;
+	unsigned int records; /* that @note is called with, too, before the events around them */
+	int (*note)(void *arg, const struct mlk_record *record); /* returns as @event */
 	size_t keep_ended; /* processes that have ended: see replay_forget_ended(); 0: all */
 	void (*forgot)(void *arg, uint32_t stack); /* for that, or NULL */
 	void *forgot_arg;

@@ -49,17 +49,37 @@ const struct extent *extents_part(struct extents *e, uint64_t at, uint64_t end, 
 	return &e->all[e->next];
 }
 
-bool extents_any(const struct extents *e, uint64_t start, uint64_t end)
+uint64_t extents_passed(const struct extents *e)
+{
+	return e->next ? e->all[e->next - 1].end : 0;
+}
+
+/* The place of the first one that ends behind @address. */
+static size_t first_behind(const struct extents *e, uint64_t address)
 {
 	size_t low = 0, high = e->nr;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (e->all[middle].end <= start)
+		if (e->all[middle].end <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < e->nr && e->all[low].start < end;
+	return low;
+}
+
+const struct extent *extents_find(const struct extents *e, uint64_t address)
+{
+	size_t at = first_behind(e, address);
+
+	return at < e->nr && e->all[at].start <= address ? &e->all[at] : NULL;
+}
+
+bool extents_any(const struct extents *e, uint64_t start, uint64_t end)
+{
+	size_t at = first_behind(e, start);
+
+	return at < e->nr && e->all[at].start < end;
 }

@@ -26,6 +26,12 @@ void extents_set_apart(struct extents *e);
  * begins, or one that holds @at, and *@until is its end. */
 const struct extent *extents_part(struct extents *e, uint64_t at, uint64_t end, uint64_t *until);
 
+/* Where the last one ends that the walk has passed by; 0: none. */
+uint64_t extents_passed(const struct extents *e);
+
+/* The one that holds @address; NULL: none does. */
+const struct extent *extents_find(const struct extents *e, uint64_t address);
+
 /* Is any of them in [@start, @end)? */
 bool extents_any(const struct extents *e, uint64_t start, uint64_t end);
 

@@ -8,6 +8,7 @@
 #include "report/base/array.h"
 #include "report/ledger/extents.h"
 #include "report/ledger/pins.h"
+#include "report/ledger/rows.h"
 #include "report/live/sampling.h"
 
 /* What is known while a ledger is made. */
@@ -21,6 +22,8 @@ struct maker {
 	uint64_t by_state[MLK_HEAP_STATES];
 	size_t nr_stacks;
 	struct pins pins;
+	struct holes holes;
+	uint64_t floor;	   /* where the mapping begins, or what is not its file's */
 	size_t next_stack; /* of of->stacks */
 	bool failed;
 };
@@ -102,6 +105,21 @@ static uint64_t whole_pages(uint64_t start, uint64_t end)
 	return last > page_up(start) ? last - page_up(start) : 0;
 }
 
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Of [@start, @end) nothing is known: it is in the hole that begins behind what is. */
+static void note_hole(struct maker *m, uint64_t start, uint64_t end)
+{
+	uint64_t behind = greater(m->floor, extents_passed(&m->blocks));
+
+	behind = greater(behind, extents_passed(&m->pieces));
+	behind = greater(behind, extents_passed(&m->mapped));
+	m->failed |= holes_add(&m->holes, page_up(behind), start, end) != 0;
+}
+
 /* What is in no block, from @start to @end. */
 static void sweep_mapped(struct maker *m, uint64_t start, uint64_t end, enum ledger_kind kind)
 {
@@ -114,6 +132,8 @@ static void sweep_mapped(struct maker *m, uint64_t start, uint64_t end, enum led
 		if (mapped && kind != LEDGER_STACK) {
 			m->ledger->sums[LEDGER_MAPPED] += until - start;
 			m->by_stack[1][mapped->stack] += until - start;
+		} else if (kind == LEDGER_OTHER) {
+			note_hole(m, start, until);
 		} else {
 			m->ledger->sums[kind] += until - start;
 		}
@@ -179,15 +199,6 @@ static int sweep(struct maker *m, uint64_t start, uint64_t end, enum ledger_kind
 	return err;
 }
 
-static int add_row(struct ledger *ledger, enum ledger_kind kind, uint32_t stack, const char *path,
-		   uint64_t bytes)
-{
-	const struct ledger_row row = {kind, stack, path, bytes};
-
-	return bytes ? array_append(&ledger->rows, &ledger->nr, &ledger->room, &row, sizeof(row))
-		     : 0;
-}
-
 /* A file's mappings follow each other: one row for them. */
 static int add_file(struct ledger *ledger, enum ledger_kind kind, const char *path, uint64_t bytes)
 {
@@ -198,7 +209,7 @@ static int add_file(struct ledger *ledger, enum ledger_kind kind, const char *pa
 		last->bytes += bytes;
 		return 0;
 	}
-	return add_row(ledger, kind, 0, path, bytes);
+	return ledger_add_row(ledger, kind, 0, path, bytes);
 }
 
 /* The file that the mapping is of, up to *@until.  Anonymous memory behind a file's data is the
@@ -251,6 +262,7 @@ static int take_mapping(struct maker *m, size_t i)
 		return 0;
 	}
 	kind = kind_of(m, mapping);
+	m->floor = file ? until : mapping->start;
 	for (size_t k = 0; k < mapping->nr_runs && !err; k++) {
 		struct mlk_page_run run = m->of->runs[mapping->first_run + k];
 
@@ -266,22 +278,13 @@ static int take_mapping(struct maker *m, size_t i)
 	}
 	if (of_file && !err)
 		err = add_file(ledger, LEDGER_FILE, file, of_file);
-	if (!mapping->nr_runs)
+	if (!mapping->nr_runs && kind == LEDGER_OTHER)
+		m->failed |= holes_add(&m->holes, m->floor, mapping->end - rss, mapping->end) != 0;
+	else if (!mapping->nr_runs)
 		ledger->sums[kind] += rss;
 	else if (rss > seen)
 		ledger->unseen += rss - seen;
 	return err;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const struct ledger_row *x = a, *y = b;
-
-	if (x->kind != y->kind)
-		return x->kind > y->kind ? 1 : -1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
 static int make_rows(struct maker *m)
@@ -297,46 +300,75 @@ static int make_rows(struct maker *m)
 
 	for (size_t i = 0; i < MLK_HEAP_STATES && !err; i++)
 		if (where[i])
-			err = add_row(m->ledger, LEDGER_FREE, 0, where[i], m->by_state[i]);
+			err = ledger_add_row(m->ledger, LEDGER_FREE, 0, where[i], m->by_state[i]);
 
 	for (size_t kind = 0; kind < 2; kind++)
 		for (size_t i = 0; i < m->nr_stacks && !err; i++)
-			err = add_row(m->ledger, kinds[kind], (uint32_t)i, NULL,
-				      m->by_stack[kind][i]);
-	if (m->ledger->nr)
-		qsort(m->ledger->rows, m->ledger->nr, sizeof(*m->ledger->rows), by_size);
+			err = ledger_add_row(m->ledger, kinds[kind], (uint32_t)i, NULL,
+					     m->by_stack[kind][i]);
+	ledger_sort_rows(m->ledger);
 	return err;
 }
 
-int ledger_make(struct ledger *ledger, const struct residence *of, const struct live *live,
-		size_t nr_stacks, const struct module_paths *modules)
+static int take_holes(struct maker *m, struct mlk_reader *trace)
 {
-	struct maker m = {.ledger = ledger, .of = of, .modules = modules, .nr_stacks = nr_stacks};
+	const struct keepers_input input = {.trace = trace,
+					    .of = m->of,
+					    .modules = m->modules,
+					    .blocks = &m->blocks,
+					    .mapped = &m->mapped,
+					    .pieces = &m->pieces};
+	int err = trace ? keepers_find(&m->holes, &input, &m->ledger->roots) : 0;
+
+	return err ? err : ledger_add_holes(m->ledger, &m->holes);
+}
+
+static int take_mappings(struct maker *m)
+{
+	struct ledger *ledger = m->ledger;
+	int err = 0;
+
+	for (size_t i = 0; i < m->of->nr && !err; i++) {
+		const uint64_t *value = m->of->mappings[i].value;
+
+		ledger->rss += value[MLK_SMAPS_RSS];
+		ledger->pss += value[MLK_SMAPS_PSS];
+		ledger->swap += value[MLK_SMAPS_SWAP];
+		ledger->lazy += value[MLK_SMAPS_LAZY];
+		err = take_mapping(m, i);
+	}
+	return m->failed ? -ENOMEM : err;
+}
+
+int ledger_make(struct ledger *ledger, const struct ledger_input *input)
+{
+	struct maker m = {.ledger = ledger,
+			  .of = input->of,
+			  .modules = input->modules,
+			  .nr_stacks = input->nr_stacks};
 	int err;
 
-	*ledger = (struct ledger){.tgid = of->tgid, .time_ns = of->time_ns};
-	m.by_stack[0] = calloc(nr_stacks + 1, sizeof(uint64_t));
-	m.by_stack[1] = calloc(nr_stacks + 1, sizeof(uint64_t));
-	err = m.by_stack[0] && m.by_stack[1] ? pins_begin(&m.pins, nr_stacks) : -ENOMEM;
+	*ledger = (struct ledger){.tgid = input->of->tgid, .time_ns = input->of->time_ns};
+	m.by_stack[0] = calloc(m.nr_stacks + 1, sizeof(uint64_t));
+	m.by_stack[1] = calloc(m.nr_stacks + 1, sizeof(uint64_t));
+	err = m.by_stack[0] && m.by_stack[1] ? pins_begin(&m.pins, m.nr_stacks) : -ENOMEM;
 	if (!err)
-		live_each(live, take_block, &m);
+		live_each(input->live, take_block, &m);
 	err = m.failed ? -ENOMEM : err;
 	extents_set_apart(&m.blocks);
 	extents_set_apart(&m.mapped);
 	if (!err)
 		err = take_pieces(&m);
-	for (size_t i = 0; i < of->nr && !err; i++) {
-		ledger->rss += of->mappings[i].value[MLK_SMAPS_RSS];
-		ledger->pss += of->mappings[i].value[MLK_SMAPS_PSS];
-		ledger->swap += of->mappings[i].value[MLK_SMAPS_SWAP];
-		ledger->lazy += of->mappings[i].value[MLK_SMAPS_LAZY];
-		err = take_mapping(&m, i);
-	}
+	if (!err)
+		err = take_mappings(&m);
+	if (!err)
+		err = take_holes(&m, input->trace);
 	if (!err)
 		err = make_rows(&m);
 	if (!err)
 		pins_finish(&m.pins, ledger);
 	pins_release(&m.pins);
+	free(m.holes.all);
 	free(m.by_stack[0]);
 	free(m.by_stack[1]);
 	free(m.blocks.all);
@@ -345,47 +377,10 @@ int ledger_make(struct ledger *ledger, const struct residence *of, const struct 
 	return err;
 }
 
-const char *ledger_kind_text(enum ledger_kind kind)
-{
-	static const char *const text[LEDGER_NR] = {
-		[LEDGER_BLOCK] = "live blocks",
-		[LEDGER_MAPPED] = "mapped by the program",
-		[LEDGER_OLDER] = "blocks from before the recording",
-		[LEDGER_FREE] = "free, kept by the allocator",
-		[LEDGER_ALLOCATOR] = "between blocks",
-		[LEDGER_STACK] = "stacks of threads",
-		[LEDGER_FILE] = "files",
-		[LEDGER_SHARED] = "shared memory",
-		[LEDGER_CODE] = "code that was generated",
-		[LEDGER_KERNEL] = "the kernel's pages",
-		[LEDGER_OTHER] = "other anonymous memory",
-	};
-
-	return text[kind];
-}
-
-const char *ledger_kind_word(enum ledger_kind kind)
-{
-	static const char *const word[LEDGER_NR] = {
-		[LEDGER_BLOCK] = "blocks",
-		[LEDGER_MAPPED] = "mapped",
-		[LEDGER_OLDER] = "before",
-		[LEDGER_FREE] = "free",
-		[LEDGER_ALLOCATOR] = "between_blocks",
-		[LEDGER_STACK] = "stacks",
-		[LEDGER_FILE] = "files",
-		[LEDGER_SHARED] = "shared",
-		[LEDGER_CODE] = "code",
-		[LEDGER_KERNEL] = "kernel",
-		[LEDGER_OTHER] = "other",
-	};
-
-	return word[kind];
-}
-
 void ledger_release(struct ledger *ledger)
 {
 	free(ledger->rows);
 	free(ledger->pins);
+	root_names_free(ledger->roots);
 	*ledger = (struct ledger){0};
 }

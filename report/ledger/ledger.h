@@ -6,6 +6,7 @@
 #ifndef REPORT_LEDGER_H
 #define REPORT_LEDGER_H
 
+#include "report/ledger/keepers.h"
 #include "report/ledger/residence.h"
 #include "report/live/live.h"
 #include "report/trace/module_image.h"
@@ -23,6 +24,7 @@ enum ledger_kind {
 	LEDGER_SHARED, /* shared memory */
 	LEDGER_CODE,   /* executable, and of no file: generated while it ran */
 	LEDGER_KERNEL, /* what the kernel maps, as [vdso] */
+	LEDGER_KEPT,   /* anonymous memory that nobody was seen to map, by what points to it */
 	LEDGER_OTHER,  /* anonymous memory of which nothing is known */
 	LEDGER_NR,
 };
@@ -30,10 +32,12 @@ enum ledger_kind {
 /* A part of it: blocks of one stack, or a file. */
 struct ledger_row {
 	enum ledger_kind kind;
-	uint32_t stack;	  /* number, of LEDGER_BLOCK and LEDGER_MAPPED */
-	const char *path; /* of LEDGER_FILE and LEDGER_SHARED: borrowed from the residence; of
-			     LEDGER_FREE where it is free: static */
-	uint64_t bytes;	  /* in memory */
+	uint32_t stack;	      /* number, of LEDGER_BLOCK and LEDGER_MAPPED */
+	const char *path;     /* of LEDGER_FILE and LEDGER_SHARED: borrowed from the residence; of
+				 LEDGER_FREE where it is free: static */
+	uint64_t bytes;	      /* in memory */
+	struct keeper keeper; /* of LEDGER_KEPT, with its number in ledger.roots; */
+	uint64_t mappings;    /* so many begin where it points to */
 };
 
 #define LEDGER_NO_STACK UINT32_MAX
@@ -63,13 +67,20 @@ struct ledger {
 	struct ledger_pin *pins; /* most bytes first */
 	size_t nr_pins;
 	uint64_t pinned_pages, pinned_bytes; /* of which so much is not in use */
+	struct root_names *roots;	     /* of keepers; NULL: none */
 };
 
-/* Make that of @of, whose blocks are in @live; stacks have numbers below @nr_stacks.  @modules tell
- * how much memory follows their files' data.  @ledger is to be released in any case.  Returns 0 or
- * -ENOMEM. */
-int ledger_make(struct ledger *ledger, const struct residence *of, const struct live *live,
-		size_t nr_stacks, const struct module_paths *modules);
+/* What it is made of; all is borrowed. */
+struct ledger_input {
+	const struct residence *of;
+	const struct live *live; /* has its blocks, of stacks below nr_stacks */
+	size_t nr_stacks;
+	const struct module_paths *modules; /* whose files' data have memory behind them */
+	struct mlk_reader *trace; /* that nobody else reads; NULL: keepers are not known */
+};
+
+/* Make it.  @ledger is to be released in any case.  Returns 0, -ENOMEM or -errno of read(2). */
+int ledger_make(struct ledger *ledger, const struct ledger_input *input);
 
 /* Static text for people and programs: "live blocks", ...; "blocks". */
 const char *ledger_kind_text(enum ledger_kind kind);

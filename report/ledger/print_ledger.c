@@ -10,6 +10,7 @@
 #include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/ledger/ledger.h"
+#include "report/ledger/print_keeper.h"
 #include "report/view/stack_names.h"
 
 #define SCHEMA_VERSION 1
@@ -35,9 +36,13 @@ static size_t most_rows(const struct ledgers *l)
 	return l->source.top ? l->source.top : FEW;
 }
 
-static bool has_stack(enum ledger_kind kind)
+/* The number of the row's stack; LEDGER_NO_STACK: it has none. */
+static uint32_t stack_of(const struct ledger_row *row)
 {
-	return kind == LEDGER_BLOCK || kind == LEDGER_MAPPED;
+	if (row->kind == LEDGER_BLOCK || row->kind == LEDGER_MAPPED)
+		return row->stack;
+	return row->kind == LEDGER_KEPT && row->keeper.kind == KEEPER_BLOCK ? row->keeper.which
+									    : LEDGER_NO_STACK;
 }
 
 static int want_names(struct ledgers *l, const struct ledger *ledger)
@@ -45,8 +50,8 @@ static int want_names(struct ledgers *l, const struct ledger *ledger)
 	int err = 0;
 
 	for (size_t i = 0; i < ledger->nr && !err; i++)
-		if (has_stack(ledger->rows[i].kind))
-			err = stack_names_want(l->names, stack_id(l, ledger->rows[i].stack));
+		if (stack_of(&ledger->rows[i]) != LEDGER_NO_STACK)
+			err = stack_names_want(l->names, stack_id(l, stack_of(&ledger->rows[i])));
 	return err;
 }
 
@@ -67,10 +72,15 @@ int ledgers_new(struct ledgers **out, const struct ledgers_source *source,
 	if (!err)
 		err = l->all ? stack_names_new(&l->names, names, opts) : -ENOMEM;
 	for (size_t i = 0; i < of->nr && !err; i++) {
+		const struct ledger_input input = {.of = &of->all[i],
+						   .live = source->leaks->live,
+						   .nr_stacks = source->leaks->stacks->nr,
+						   .modules = &modules,
+						   .trace = source->trace};
+
 		if (source->pid && source->pid != of->all[i].tgid)
 			continue;
-		err = ledger_make(&l->all[l->nr++], &of->all[i], source->leaks->live,
-				  source->leaks->stacks->nr, &modules);
+		err = ledger_make(&l->all[l->nr++], &input);
 		if (!err)
 			err = want_names(l, &l->all[l->nr - 1]);
 	}
@@ -150,7 +160,8 @@ static void print_kind(FILE *out, const struct ledgers *l, const struct ledger *
 		      out);
 }
 
-static int print_row(FILE *out, const struct ledgers *l, const struct ledger_row *row)
+static int print_row(FILE *out, const struct ledgers *l, const struct ledger *ledger,
+		     const struct ledger_row *row)
 {
 	char size[SIZE_TEXT_MAX], *line;
 
@@ -160,15 +171,24 @@ static int print_row(FILE *out, const struct ledgers *l, const struct ledger_row
 		fputc('\n', out);
 		return 0;
 	}
-	if (row->stack == LEDGER_NO_STACK) {
+	if (row->kind == LEDGER_KEPT && row->keeper.kind != KEEPER_BLOCK) {
+		print_keeper(out, ledger, row, l->source.leaks->threads);
+		print_keeper_way(out, row);
+		return 0;
+	}
+	if (stack_of(row) == LEDGER_NO_STACK) {
 		fputs(OLDER "\n", out);
 		return 0;
 	}
-	line = stack_names_line(l->names, stack_id(l, row->stack), LINE, 0);
+	line = stack_names_line(l->names, stack_id(l, stack_of(row)), LINE, 0);
 	if (!line)
 		return -ENOMEM;
-	fprintf(out, "%s\n", line);
+	fprintf(out, "%s%s", row->kind == LEDGER_KEPT ? "a block of " : "", line);
 	free(line);
+	if (row->kind == LEDGER_KEPT)
+		print_keeper_way(out, row);
+	else
+		fputc('\n', out);
 	return 0;
 }
 
@@ -186,7 +206,7 @@ static int print_rows(FILE *out, const struct ledgers *l, const struct ledger *l
 		if (row->kind != kind)
 			continue;
 		if (shown++ < most_rows(l)) {
-			err = print_row(out, l, row);
+			err = print_row(out, l, ledger, row);
 			continue;
 		}
 		left++;
@@ -214,7 +234,7 @@ static int print_pins(FILE *out, const struct ledgers *l, const struct ledger *l
 		const struct ledger_row row = {.stack = ledger->pins[i].stack,
 					       .bytes = (uint64_t)ledger->pins[i].bytes};
 
-		err = print_row(out, l, &row);
+		err = print_row(out, l, ledger, &row);
 	}
 	return err;
 }
@@ -263,15 +283,22 @@ int print_ledgers(FILE *out, const struct ledgers *ledgers)
 	return err;
 }
 
-static void put_row(struct json *json, const struct ledgers *l, const struct ledger_row *row)
+static void put_row(struct json *json, const struct ledgers *l, const struct ledger *ledger,
+		    const struct ledger_row *row)
 {
 	json_open(json, NULL, '{');
 	json_text(json, "kind", ledger_kind_word(row->kind));
 	json_number(json, "bytes", row->bytes);
+	if (row->kind == LEDGER_KEPT) {
+		json_number(json, "mappings", row->mappings);
+		json_number(json, "steps", row->keeper.steps);
+	}
 	if (row->path)
 		json_text(json, "path", row->path);
+	else if (stack_of(row) != LEDGER_NO_STACK)
+		stack_names_json(l->names, json, stack_id(l, stack_of(row)));
 	else
-		stack_names_json(l->names, json, stack_id(l, row->stack));
+		print_keeper_json(json, ledger, row, l->source.leaks->threads);
 	json_close(json, '}');
 }
 
@@ -325,7 +352,7 @@ static void put_one(struct json *json, const struct ledgers *l, const struct led
 		shown = ledger->rows[i].kind == before ? shown + 1 : 1;
 		before = ledger->rows[i].kind;
 		if (!l->source.top || shown <= l->source.top)
-			put_row(json, l, &ledger->rows[i]);
+			put_row(json, l, ledger, &ledger->rows[i]);
 	}
 	json_close(json, ']');
 	if (knows_all(l, ledger))

@@ -17,12 +17,13 @@ struct ledgers_source {
 	const struct mlk_meta *meta;
 	const struct replay *leaks; /* at the moment of the residences */
 	const struct residences *residences;
-	uint32_t pid; /* of the process that is requested; 0: all */
-	size_t top;   /* so many stacks and files of each kind; 0: a few for people, all for JSON */
+	struct mlk_reader *trace; /* to find what points to memory; nobody else reads it */
+	uint32_t pid;		  /* of the process that is requested; 0: all */
+	size_t top; /* so many stacks and files of each kind; 0: a few for people, all for JSON */
 };
 
 /* Make them, and name the stacks as @names and @opts say.  @source must outlive *@out, which is
- * NULL on failure.  Returns 0 or -ENOMEM. */
+ * NULL on failure.  Returns 0, -ENOMEM or -errno of read(2). */
 int ledgers_new(struct ledgers **out, const struct ledgers_source *source,
 		const struct symbols_source *names, const struct view_opts *opts);
 

@@ -28,11 +28,13 @@ static struct residence *residence_of(struct residences *r, const struct mlk_sma
 		of = &r->all[i];
 		if (of->tgid != smaps->tgid)
 			continue;
-		if (of->snapshot != smaps->snapshot || of->time_ns != smaps->time_ns) {
+		/* without a time it was begun by what stands before */
+		if (of->snapshot != smaps->snapshot ||
+		    (of->time_ns && of->time_ns != smaps->time_ns)) {
 			forget(of);
 			of->snapshot = smaps->snapshot;
-			of->time_ns = smaps->time_ns;
 		}
+		of->time_ns = smaps->time_ns;
 		return of;
 	}
 	return array_append(&r->all, &r->nr, &r->room, &none, sizeof(none)) ? NULL
@@ -132,6 +134,46 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+void residences_sort(struct residences *r)
+{
+	for (size_t i = 0; i < r->nr; i++)
+		if (r->all[i].nr_stacks)
+			qsort(r->all[i].stacks, r->all[i].nr_stacks, sizeof(*r->all[i].stacks),
+			      by_number);
+}
+
+/* A snapshot begins, of which the mappings come last. */
+static int begin_snapshot(struct residences *r, uint32_t tgid, uint32_t snapshot)
+{
+	const struct residence new = {.tgid = tgid, .snapshot = snapshot};
+
+	for (size_t i = 0; i < r->nr; i++) {
+		if (r->all[i].tgid != tgid)
+			continue;
+		if (r->all[i].snapshot != snapshot) {
+			forget(&r->all[i]);
+			r->all[i].snapshot = snapshot;
+			r->all[i].time_ns = 0;
+		}
+		return 0;
+	}
+	return array_append(&r->all, &r->nr, &r->room, &new, sizeof(new));
+}
+
+int residences_note(struct residences *r, const struct mlk_record *record)
+{
+	int err;
+
+	if (record->type == MLK_RECORD_SMAPS)
+		return add_mapping(r, &record->smaps);
+	if (record->type == MLK_RECORD_PASS) {
+		err = begin_snapshot(r, record->pass.tgid, record->pass.snapshot);
+		return err ? err : add_stacks(r, &record->pass);
+	}
+	err = begin_snapshot(r, record->heap.tgid, record->heap.snapshot);
+	return err ? err : add_pieces(r, &record->heap);
+}
+
 /* Read what @records of the trace say by @add.  Returns as residences_find(). */
 static int read_all(struct residences *r, struct mlk_reader *trace, unsigned int records,
 		    uint64_t stop_ns)
@@ -159,10 +201,7 @@ int residences_find(struct residences *r, struct mlk_reader *trace, uint64_t sto
 	err = read_all(r, trace, MLK_RECORD_SMAPS, stop_ns);
 	if (!err && r->nr)
 		err = read_all(r, trace, MLK_RECORD_PASS | MLK_RECORD_HEAP, stop_ns);
-	for (size_t i = 0; i < r->nr; i++)
-		if (r->all[i].nr_stacks)
-			qsort(r->all[i].stacks, r->all[i].nr_stacks, sizeof(*r->all[i].stacks),
-			      by_number);
+	residences_sort(r);
 	return err;
 }
 
@@ -176,15 +215,32 @@ uint64_t residences_time(const struct residences *r)
 	return time_ns;
 }
 
+static void release_one(struct residence *of)
+{
+	forget(of);
+	free(of->mappings);
+	free(of->runs);
+	free(of->stacks);
+	free(of->pieces);
+}
+
+void residences_drop_before(struct residences *r, uint64_t time_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->nr; i++) {
+		if (r->all[i].time_ns && r->all[i].time_ns >= time_ns)
+			r->all[kept++] = r->all[i];
+		else
+			release_one(&r->all[i]);
+	}
+	r->nr = kept;
+}
+
 void residences_release(struct residences *r)
 {
-	for (size_t i = 0; i < r->nr; i++) {
-		forget(&r->all[i]);
-		free(r->all[i].mappings);
-		free(r->all[i].runs);
-		free(r->all[i].stacks);
-		free(r->all[i].pieces);
-	}
+	for (size_t i = 0; i < r->nr; i++)
+		release_one(&r->all[i]);
 	free(r->all);
 	*r = (struct residences){0};
 }

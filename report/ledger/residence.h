@@ -39,6 +39,19 @@ struct residences {
  * released in any case.  Returns 0, -ENOMEM or -errno of read(2). */
 int residences_find(struct residences *r, struct mlk_reader *trace, uint64_t stop_ns);
 
+/* The records of a trace that say it. */
+#define RESIDENCE_RECORDS (MLK_RECORD_SMAPS | MLK_RECORD_PASS | MLK_RECORD_HEAP)
+
+/* Take in one of them, of a trace that can be read but once: the last snapshot of each process is
+ * kept, as far as it came.  Returns 0 or -ENOMEM. */
+int residences_note(struct residences *r, const struct mlk_record *record);
+
+/* To be called after the last of them. */
+void residences_sort(struct residences *r);
+
+/* Forget those that are earlier than @time_ns, or of which the mappings did not come. */
+void residences_drop_before(struct residences *r, uint64_t time_ns);
+
 /* The moment of the last one; 0: there is none. */
 uint64_t residences_time(const struct residences *r);
 

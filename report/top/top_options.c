@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,14 @@
 #include "report/base/sizes.h"
 #include "report/name/short_name.h"
 
-#define MOST_NS 1000000000000000000ull
+#define MOST_NS		  1000000000000000000ull
+#define RESIDENT_NS	  10000000000u /* how often the resident memory is looked at, */
+#define LEAST_RESIDENT_NS 1000000000u  /* and at most */
 
 enum {
 	OPT_SORT = 4096, /* beyond those of the recorder, also of its filters and the kernel */
 	OPT_BY,
+	OPT_RESIDENT,
 	OPT_FLAT,
 	OPT_PLAIN,
 	OPT_BYTES,
@@ -48,6 +52,10 @@ static const struct option_info own[] = {
 	 .help = "what processes or threads hold, in place of stacks; of the kernel's memory, also "
 		 "slab caches and control groups",
 	 .values = "process thread cache cgroup"},
+	{.key = OPT_RESIDENT,
+	 .name = "resident",
+	 .help = "whose the resident memory is, read each INTERVAL or 10 seconds, in place of "
+		 "stacks"},
 	{.key = OPT_FLAT, .name = "flat", .help = "all frames of each stack, not one line of them"},
 	{.key = 'C',
 	 .name = "combined-only",
@@ -140,6 +148,7 @@ static int pass_on(struct top_opts *o, const struct option_info *option, const c
 	if (!strcmp(option->name, "quiet"))
 		log_quiet();
 	o->of_kernel |= !strcmp(option->name, "kernel");
+	o->reach |= !strcmp(option->name, "reach");
 	o->targets |= option->key == 'p' || o->of_kernel;
 	if (asprintf(&word, text ? "--%s=%s" : "--%s", option->name, text) < 0)
 		return -ENOMEM;
@@ -191,6 +200,9 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		o->by = word < 0 ? o->by : (enum group_kind)word;
 		o->grouped = true;
 		return word < 0 ? word : 0;
+	case OPT_RESIDENT:
+		o->resident = true;
+		return 0;
 	case OPT_FLAT:
 		o->form = TOP_FLAT;
 		return 0;
@@ -291,6 +303,13 @@ static int check(const struct top_opts *o)
 			  "--trace are about stacks");
 		return -EINVAL;
 	}
+	if (o->resident && (o->grouped || o->blocks || o->calls || o->of_kernel ||
+			    o->sort != TOP_BYTES || o->form != TOP_TABLE)) {
+		log_error("--resident says where a process's memory is; --kernel, --by, --sort, "
+			  "--flat, "
+			  "--combined-only, --show-allocs and --trace are about blocks");
+		return -EINVAL;
+	}
 	if (!o->path && !o->of_kernel && !top_opts_fit(o, false))
 		return -EINVAL;
 	if (o->calls && (o->blocks || o->interval_ns || o->form != TOP_TABLE)) {
@@ -299,6 +318,31 @@ static int check(const struct top_opts *o)
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* Have the recorder read where the memory is: by single passes, as nobody asks what is lost. */
+static int want_resident(struct top_opts *o)
+{
+	uint64_t ns = o->interval_ns ? o->interval_ns : RESIDENT_NS;
+	char *every;
+	int err;
+
+	if (!o->resident || o->path || o->reach)
+		return 0;
+	if (ns < LEAST_RESIDENT_NS)
+		ns = LEAST_RESIDENT_NS;
+	if (asprintf(&every, "--reach=%" PRIu64 "ms,spare", ns / 1000000) < 0)
+		return -ENOMEM;
+	err = add_record(o, every);
+	if (err) {
+		free(every);
+		return err;
+	}
+	every = strdup("--passes=1");
+	err = every ? add_record(o, every) : -ENOMEM;
+	if (err)
+		free(every);
+	return err;
 }
 
 int top_opts_parse(struct top_opts *opts, int argc, char **argv)
@@ -319,7 +363,7 @@ int top_opts_parse(struct top_opts *opts, int argc, char **argv)
 	err = read_words(opts, argv + optind, nr - optind);
 	if (!err)
 		err = check(opts);
-	return err;
+	return err ? err : want_resident(opts);
 }
 
 void top_opts_release(struct top_opts *opts)

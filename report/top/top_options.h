@@ -40,6 +40,8 @@ struct top_opts {
 	enum top_form form;
 	enum group_kind by;  /* what is shown in place of stacks, */
 	bool grouped;	     /* if that is wanted */
+	bool resident;	     /* or where the resident memory is */
+	bool reach;	     /* the recorder's --reach was given */
 	bool of_kernel;	     /* the kernel is recorded */
 	bool blocks;	     /* list them */
 	bool calls;	     /* each of them, in place of tables */

@@ -239,11 +239,24 @@ static int print_rows(FILE *out, const struct top_view *view)
 	return err;
 }
 
+static void print_resident(FILE *out, const struct top_view *view)
+{
+	const char *text = view->where.text;
+
+	fputs(text ? text
+	      : view->where.failed
+		      ? "  where the memory is is not known: there is too little memory for that\n"
+		      : "  where the memory is was not read yet\n",
+	      out);
+}
+
 int top_print(FILE *out, const struct top_view *view)
 {
 	int err = print_head(out, view);
 
-	if (!err)
+	if (!err && view->opts->resident)
+		print_resident(out, view);
+	else if (!err)
 		err = view->opts->grouped ? print_groups(out, view) : print_rows(out, view);
 	fputc('\n', out);
 	fflush(out);

@@ -11,6 +11,21 @@
 
 #define KEPT_PROCESSES 64 /* that have ended; more of a server that forks are of no use */
 
+static int on_event(void *arg, const struct mlk_event *event, uint32_t id)
+{
+	struct top_view *view = arg;
+
+	return view->event ? view->event(view->event_arg, event, id) : 0;
+}
+
+static int on_record(void *arg, const struct mlk_record *record)
+{
+	struct top_view *view = arg;
+
+	top_resident_note(&view->where, record, view->step_ns);
+	return 0;
+}
+
 int top_view_start(struct top_view *view, const struct top_opts *opts, struct mlk_reader *trace,
 		   follow_event_fn *event, void *arg)
 {
@@ -18,8 +33,10 @@ int top_view_start(struct top_view *view, const struct top_opts *opts, struct ml
 		.replay = {.debug_dirs = opts->debug_dirs,
 			   .nr_debug_dirs = opts->nr_debug_dirs,
 			   .watch = {.changed = top_state_changed, .arg = &view->state}},
-		.event = event,
-		.arg = arg,
+		.event = on_event,
+		.arg = view,
+		.records = opts->resident ? RESIDENCE_RECORDS : 0,
+		.note = on_record,
 		.keep_ended = KEPT_PROCESSES,
 		.forgot = top_state_forget,
 		.forgot_arg = &view->state,
@@ -30,6 +47,8 @@ int top_view_start(struct top_view *view, const struct top_opts *opts, struct ml
 
 	view->opts = opts;
 	view->trace = trace;
+	view->event = event;
+	view->event_arg = arg;
 	view->state.start_ns = mlk_reader_meta(trace)->start_ns;
 	err = follow_new(&view->follow, trace, &follow);
 	if (err)
@@ -37,6 +56,18 @@ int top_view_start(struct top_view *view, const struct top_opts *opts, struct ml
 	view->leaks = follow_replay(view->follow);
 	source = (struct symbols_source){.dw = view->leaks->dw, .images = view->leaks->images};
 	return stack_names_new(&view->names, &source, &names);
+}
+
+int top_view_step(struct top_view *view, uint64_t now_ns)
+{
+	int state;
+
+	view->step_ns = now_ns;
+	state = follow_step(view->follow, now_ns);
+	if (state >= 0)
+		top_resident_update(&view->where, view->leaks, mlk_reader_meta(view->trace),
+				    now_ns);
+	return state;
 }
 
 /* Name the first @nr stacks of the table. */
@@ -197,6 +228,7 @@ const char *top_time(char buf[TOP_TIME_MAX], uint64_t ns)
 void top_view_release(struct top_view *view)
 {
 	stack_names_free(view->names);
+	top_resident_release(&view->where);
 	follow_free(view->follow);
 	free(view->table.rows); /* the names are those of all */
 	top_table_release(&view->all);

@@ -7,6 +7,7 @@
 #include "report/follow/follow.h"
 #include "report/top/holdings.h"
 #include "report/top/top_options.h"
+#include "report/top/top_resident.h"
 #include "report/top/top_state.h"
 #include "report/view/stack_names.h"
 
@@ -15,6 +16,9 @@ struct top_view {
 	const struct top_opts *opts; /* borrowed, as the reader is */
 	struct mlk_reader *trace;
 	struct follow *follow;
+	follow_event_fn *event; /* with event_arg, for each event; or NULL */
+	void *event_arg;
+	uint64_t step_ns;     /* of top_view_step() */
 	struct replay *leaks; /* of follow */
 	struct top_state state;
 	struct top_table all;	   /* of all stacks, */
@@ -24,6 +28,7 @@ struct top_view {
 	uint64_t lost;		   /* events */
 	uint64_t resident;	   /* bytes that the processes had in memory, as the trace tells */
 	bool resident_known;
+	struct top_resident where; /* the memory is */
 	bool live; /* the trace is being written: the latest that it tells is of now */
 	struct stack_names *names;
 	uint64_t printed; /* tables */
@@ -35,6 +40,9 @@ struct top_view {
  * top_view_release() in any case. */
 int top_view_start(struct top_view *view, const struct top_opts *opts, struct mlk_reader *trace,
 		   follow_event_fn *event, void *arg);
+
+/* Take in some of what is there at @now_ns.  Returns as follow_step(). */
+int top_view_step(struct top_view *view, uint64_t now_ns);
 
 /* Make the table of @now_ns, CLOCK_MONOTONIC, and name its first @nr stacks.  Returns 0 or
  * -ENOMEM. */

@@ -9,6 +9,7 @@
 #include "report/base/array.h"
 #include "report/base/text.h"
 #include "report/name/stack_id.h"
+#include "report/reach/root_text.h"
 
 #define LINE_COLUMNS	56 /* for a stack in a line, where there is no terminal */
 #define COLUMNS_BESIDE	64 /* of a row, and for the place in the source */
@@ -100,31 +101,6 @@ int why_resolve(struct why *why)
 	return stack_names_resolve(why->named);
 }
 
-static void put_thread(const struct why *why, FILE *out, uint32_t tid)
-{
-	const char *name = thread_names_get(why->leaks->threads, why->process->tgid, tid);
-
-	fprintf(out, "thread %" PRIu32, tid);
-	if (!name[0])
-		return;
-	fputs(" (", out);
-	text_print(out, name);
-	fputc(')', out);
-}
-
-static void put_variable(FILE *out, const struct root_name *name)
-{
-	fputs("variable ", out);
-	text_print(out, name->name);
-	if (name->file[0]) {
-		fputs(" (", out);
-		text_print(out, name->file);
-		fputc(')', out);
-	}
-	fputs(" in ", out);
-	text_print(out, text_file_name(name->path));
-}
-
 /* The line of the stack by which what is at @address was mapped; NULL: it is not known. */
 static char *mapping_text(const struct why *why, uint64_t address)
 {
@@ -136,58 +112,15 @@ static char *mapping_text(const struct why *why, uint64_t address)
 	return NULL;
 }
 
-static void put_memory(const struct why *why, FILE *out, const struct root_name *name)
-{
-	char *mapping = name->name[0] ? NULL : mapping_text(why, name->start);
-
-	if (mapping) {
-		fprintf(out, "memory mapped by %s", mapping);
-		free(mapping);
-		return;
-	}
-	if (name->name[0])
-		text_print(out, name->name);
-	else
-		fprintf(out, "memory from 0x%" PRIx64 " to 0x%" PRIx64, name->start, name->end);
-	fputs(name->stale ? "" : ", outside of recorded blocks", out);
-}
-
 static void put_root(const struct why *why, FILE *out, const struct root_name *name)
 {
-	switch (name->kind) {
-	case ROOT_VARIABLE:
-		put_variable(out, name);
-		break;
-	case ROOT_THREAD_LOCAL:
-		fputs("thread-local ", out);
-		put_variable(out, name);
-		break;
-	case ROOT_DATA:
-		fputs("data of ", out);
-		text_print(out, name->path);
-		break;
-	case ROOT_STACK:
-		fputs(name->stale ? "stale words below the stack of " : "stack of ", out);
-		put_thread(why, out, name->number);
-		return;
-	case ROOT_MEMORY:
-		fputs(name->stale ? "stale words of freed blocks in " : "", out);
-		put_memory(why, out, name);
-		return;
-	case ROOT_REGISTERS:
-		fputs("registers of ", out);
-		put_thread(why, out, name->number);
-		break;
-	case ROOT_EPOLL:
-		fprintf(out, "epoll, descriptor %" PRIu32, name->number);
-		break;
-	case ROOT_TIMER:
-		fprintf(out, "timer %" PRIu32, name->number);
-		break;
-	default:
-		fputs("other memory", out);
-	}
-	fputs(name->stale ? ", which was freed" : "", out);
+	const char *thread =
+		thread_names_get(why->leaks->threads, why->process->tgid, name->number);
+	char *mapping =
+		name->kind == ROOT_MEMORY && !name->name[0] ? mapping_text(why, name->start) : NULL;
+
+	root_text_print(out, name, thread, mapping);
+	free(mapping);
 }
 
 static const struct root_name *name_of(const struct why *why, uint32_t node)
@@ -220,21 +153,10 @@ char *why_root_text(const struct why *why, uint32_t node)
 
 const char *why_root_word(const struct why *why, uint32_t node)
 {
-	static const char *const words[] = {
-		[ROOT_OTHER] = "other",
-		[ROOT_VARIABLE] = "variable",
-		[ROOT_DATA] = "data",
-		[ROOT_STACK] = "stack",
-		[ROOT_MEMORY] = "memory",
-		[ROOT_REGISTERS] = "registers",
-		[ROOT_EPOLL] = "epoll",
-		[ROOT_TIMER] = "timer",
-		[ROOT_THREAD_LOCAL] = "thread-local",
-	};
 	const struct root_name *name = name_of(why, node);
 
 	if (name)
-		return words[name->kind];
+		return root_text_word(name->kind);
 	return node == holders_lost(why->h)    ? "lost"
 	       : node == holders_moved(why->h) ? "moved"
 					       : "several";
@@ -251,13 +173,7 @@ void why_root_json(struct why *why, uint32_t node)
 	free(text);
 	if (!name)
 		return;
-	json_bool(json, "stale", name->stale);
-	json_text(json, "name", name->name);
-	json_text(json, "file", name->file);
-	json_text(json, "module", name->path);
-	json_number(json, "start", name->start);
-	json_number(json, "size", name->end - name->start);
-	json_number(json, "number", name->number);
+	root_text_json(json, name);
 }
 
 void why_print_stack(const struct why *why, uint32_t number, const char *indent)

@@ -1,6 +1,7 @@
 /* resident_target.c - memory of each kind, of known size, that it stays in
  *
- * It says what it has of each kind in bytes, then "ready", and waits until stdin ends.
+ * It says what it has of each kind in bytes, then "ready", and waits until stdin ends.  With an
+ * argument it says "begin" first, and waits for a byte.
  *   get_kept     one of a hundred blocks of a heap: the others, of get_dropped, are freed
  *   get_large    a block that fills all of its pages
  *   map_half     a mapping of which half is touched
@@ -75,11 +76,16 @@ static void *deep_thread(void *arg)
 	return arg;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
 	char *shared, *code, c;
 
+	(void)argv;
+	if (argc > 1)
+		say("begin\n");
+	if (argc > 1 && read(0, &c, 1) != 1)
+		return 98;
 	large = get_large();
 	map_half();
 	make_holes();

@@ -42,6 +42,25 @@ class OnRequestTest(ReachCase):
         self.assertEqual(asked.status, 2)
         self.assertIn("record with --reach", asked.err)
 
+    def test_seldom_enough_takes_a_tenth_of_the_time(self):
+        stay, end = os.pipe()
+        trace = self.path("x.mlk")
+        record = self.start_mleak("record", "--reach=10ms,spare", "-o", trace, "--", self.build("reach_mover"),
+                                  "4001", "1009", "100", stdin=stay)
+        os.close(stay)
+        self.assertEqual(read_line(record), "ready")
+        wait_until(lambda: self.read_so_far(record) >= 3, "the memory is not read again")
+        os.close(end)
+        self.assertEqual(self.finish(record).status, 0)
+        times = collections.defaultdict(list)
+        for line in self.report(trace, "--dump").splitlines():
+            if found := re.search(r"^  PASS .* snapshot (\d+), .* time (\d+) to (\d+),", line):
+                times[int(found[1])] += map(int, found.groups()[1:])
+        # the last one is of the end
+        for before, after in ((1, 2), (2, 3)):
+            took = max(times[before]) - min(times[before])
+            self.assertGreaterEqual(min(times[after]) - max(times[before]), 9 * took)
+
     def user(self):
         return getattr(self, "recorded_as", {})
 

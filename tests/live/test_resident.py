@@ -1,15 +1,10 @@
 """Whose the resident memory is, beside what the program knows of itself and what smaps says of it."""
 
-import json
-import re
-import shutil
 import subprocess
 
 from backends import both_backends
 from mleaktest import needs_bpf, read_line
-from faulttest import FaultCase
-from reachtest import ReachCase
-from test_real_servers import Redis
+from residenttest import MIB, PAGE, ResidentCase, rollup
 
 MALLINFO = """
 import ctypes, sys
@@ -27,34 +22,6 @@ for block in blocks[::2]:
 print(libc.mallinfo2().fordblks, flush=True)
 sys.stdin.read()
 """
-PAGE = 4096
-MIB = 1 << 20
-
-
-def rollup(pid):
-    """Bytes in memory, as the kernel adds them up."""
-    with open("/proc/%d/smaps_rollup" % pid) as smaps:
-        return int(re.search(r"(?m)^Rss:\s+(\d+) kB", smaps.read())[1]) * 1024
-
-
-class ResidentCase(ReachCase, FaultCase):
-    def resident(self, *options):
-        answer = json.loads(self.report(self.path("x.mlk"), "--resident", "--format=json", *options))
-        self.assertEqual(answer["schema"], "mleak-resident")
-        self.assertEqual(len(answer["processes"]), 1)
-        return answer["processes"][0]
-
-    def functions(self, row):
-        return {frame["function"] for frame in row["frames"]}
-
-    def of_function(self, process, name, kind=None):
-        return sum(row["bytes"] for row in process["rows"]
-                   if "frames" in row and name in self.functions(row) and kind in (None, row["kind"]))
-
-    def assert_adds_up(self, process):
-        self.assertLessEqual(abs(sum(process["kinds"].values()) + process["changed"] - process["rss"]),
-                             max(process["changed"], 64 * PAGE))
-        self.assertEqual(process["named"], sum(process["kinds"].values()) - process["kinds"]["other"])
 
 
 @both_backends
@@ -78,16 +45,15 @@ class ResidentTest(ResidentCase):
 
     def test_a_heap_with_holes_names_what_keeps_it(self):
         self.reach(self.build("resident_target"))
-        process = self.resident()
-        holes = process["nearly_empty"]
-        self.assertIn("get_kept", self.functions(holes["stacks"][0]))
-        # nearly each of them stands in a page of its own, or in two
-        self.assertGreater(holes["pages"], 900)
-        self.assertGreater(holes["stacks"][0]["bytes"], 0.9 * 1009 * (PAGE - 400))
+        self.assert_holes_are_named()
         self.assertEqual(len(self.resident("-n", "1")["nearly_empty"]["stacks"]), 1)
         text = self.report(self.path("x.mlk"), "--resident", "-n", "1")
         self.assertRegex(text, r"(?m)^  [\d,]+ bytes in [\d,]+ pages of which at most a quarter is in use cannot go back "
                                r"to the system; their blocks are of:\n +[\d,]+ +get_kept < make_holes < main")
+
+    def test_a_heap_of_jemalloc_with_holes(self):
+        self.reach(self.build("resident_target", *self.jemalloc()))
+        self.assert_holes_are_named()
 
     def test_what_follows_a_library_is_none_of_it(self):
         with open(self.path("zeroed.c"), "w") as source:
@@ -103,6 +69,10 @@ class ResidentTest(ResidentCase):
         self.assertLess(files[self.path("zeroed.so")], 2 * MIB + 32 * PAGE)
         self.assertEqual(self.of_function(process, "map_at", "mapped"), 3 * MIB)
 
+    def test_memory_that_nobody_saw_mapped_is_of_what_points_to_it(self):
+        _, said = self.reach(self.build("resident_kept"))
+        self.assert_keepers(self.resident(), said, recorded=True)
+
     def test_what_it_cannot_answer(self):
         for argv, said in ((["--resident", "--growth"], "prints text, or JSON"),
                            (["--resident", "--fail-on-leak"], "does not look for leaks"),
@@ -116,7 +86,37 @@ class ResidentTest(ResidentCase):
         self.assertRegex(result.err, r"^mleak: '.*x.mlk' does not say where the memory was: record it with --reach\n$")
 
 
+@needs_bpf
+class ResidentAttachedTest(ResidentCase):
+    def check_holes(self, *options):
+        """The program makes them while it is recorded, not before."""
+        target = self.spawn([self.build("resident_target", *options), "later"], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(target), "begin")
+        record = self.attach(target.pid, "--reach")
+        target.stdin.write(b"\n")
+        while read_line(target) != "ready":
+            pass
+        self.stop(record)
+        self.assert_holes_are_named()
+
+    def test_a_heap_with_holes_names_what_keeps_it(self):
+        self.check_holes()
+
+    def test_a_heap_of_jemalloc_with_holes(self):
+        self.check_holes(*self.jemalloc())
+
+
 class ResidentBeforeTest(ResidentCase):
+    def test_memory_from_before_is_of_what_points_to_it(self):
+        target, said = self.spawn([self.build("resident_kept")], stdin=subprocess.PIPE), []
+        while (line := read_line(target)) != "ready":
+            said.append(line)
+        result = self.mleak("reach", "-o", self.path("x.mlk"), str(target.pid))
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_keepers(self.resident(), said, recorded=False)
+        text = self.report(self.path("x.mlk"), "--resident")
+        self.assertRegex(text, r"(?m)^ +3,145,728  variable blocks in resident_kept: by way of 2 others$")
+
     def test_of_a_process_that_nobody_recorded(self):
         target = self.spawn([self.build("resident_target")], stdin=subprocess.PIPE)
         told = {}
@@ -156,54 +156,3 @@ class ResidentBeforeTest(ResidentCase):
         kinds = self.resident()["kinds"]
         self.assertLess(kinds["between_blocks"], 0.1 * kinds["before"] + 32 * PAGE)
         self.assertGreater(free_rows, 0.8 * 5000 * 1500 * 0.9)
-
-
-@needs_bpf
-class ResidentProgramsTest(ResidentCase):
-    def attach_and_end(self, pid, step):
-        """Record @pid with its pointers, while it does a @step."""
-        mleak = self.attach(pid, "--reach")
-        step()
-        mleak.terminate()
-        self.assertEqual(self.finish(mleak).status, 0)
-
-    def test_redis(self):
-        redis = Redis(self)
-
-        def fill():
-            for i in range(2000):
-                redis.ask("set key:%d %s" % (i, "x" * 1009))
-
-        self.attach_and_end(redis.pid, fill)
-        rss = rollup(redis.pid)
-        process = self.resident()
-        self.assert_adds_up(process)
-        self.assertAlmostEqual(process["rss"], rss, delta=0.02 * rss + MIB)
-        self.assertGreaterEqual(process["named"], 0.98 * process["rss"])
-        self.assertGreater(process["kinds"]["blocks"], 2000 * 1009)
-        # jemalloc's memory was walked through: blocks from before are known, too
-        self.assertTrue(process["all_blocks_known"])
-        self.assertIn("nearly_empty", process)
-
-    def whole(self, *argv):
-        """A program that is recorded from its beginning, and stays until its memory was read."""
-        rss = []
-        self.reach(*argv, before_end=lambda pid: rss.append(rollup(pid)))
-        process = self.resident()
-        self.assert_adds_up(process)
-        self.assertAlmostEqual(process["rss"], rss[0], delta=0.02 * rss[0] + MIB)
-        self.assertGreaterEqual(process["named"], 0.98 * process["rss"])
-        return process
-
-    def test_python(self):
-        process = self.whole("/usr/bin/python3", "-c", "import signal, sys\nkept = [bytes(1009) for _ in range(20000)]\n"
-                             "signal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready', flush=True)\nsys.stdin.read()")
-        self.assertGreater(process["kinds"]["blocks"], 20000 * 1009)
-
-    def test_sqlite(self):
-        if not shutil.which("sqlite3"):
-            self.skipTest("sqlite3 is not installed")
-        process = self.whole("sqlite3", ":memory:", "create table t as with recursive n(i) as (select 1 union all "
-                             "select i+1 from n where i < 20000) select hex(zeroblob(100)) x from n",
-                             ".shell echo ready", ".read |cat")
-        self.assertGreater(process["kinds"]["blocks"], 20000 * 200)

@@ -126,7 +126,7 @@ static int show_tables(struct top *top)
 	do {
 		uint64_t now_ns = clock_now_ns();
 
-		state = follow_step(top->view.follow, now_ns);
+		state = top_view_step(&top->view, now_ns);
 		if (state < 0)
 			return state;
 		note_beginning(top, state, now_ns);
@@ -156,7 +156,7 @@ static int show_calls(struct top *top)
 	int state;
 
 	do {
-		state = follow_step(top->view.follow, clock_now_ns());
+		state = top_view_step(&top->view, clock_now_ns());
 		fflush(stdout);
 		if (state < 0)
 			return state;
@@ -181,7 +181,7 @@ static int show_screen(struct top *top)
 		top_record_signal(&top->source.record, SIGTERM);
 	/* what it still writes is read, so that it can end */
 	while (!err && top->source.record.pid && state != FOLLOW_ENDED) {
-		state = follow_step(top->view.follow, clock_now_ns());
+		state = top_view_step(&top->view, clock_now_ns());
 		err = state < 0 ? state : 0;
 		top_source_wait(&top->source, LOOK_NS);
 	}
@@ -206,6 +206,11 @@ static int follow_trace(struct top *top)
 
 	if (!top_opts_fit(top->opts, mlk_reader_meta(top->source.trace)->of_kernel))
 		return EXIT_USAGE;
+	if (top->opts->resident && !top->source.live) {
+		log_error("'%s' is finished: see mleak report --resident %s", top->source.shown,
+			  top->source.shown);
+		return EXIT_USAGE;
+	}
 	top->by_events = !top->source.live && !top->opts->screen;
 	top->interval_ns = top->opts->interval_ns;
 	if (!top->interval_ns && !top->by_events)

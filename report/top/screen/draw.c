@@ -247,6 +247,7 @@ static const char help[] =
 	"          control group's stacks\n"
 	"t p       what threads, or processes, hold, and back\n"
 	"c g       what caches, or control groups, hold of the kernel's memory, and back\n"
+	"m         with --resident: whose the resident memory is, and back\n"
 	"Space     stand still; what is recorded goes on\n"
 	"w         write the trace so far to a file, or this table if no trace is kept\n"
 	"Esc       back to all stacks\n"
@@ -267,6 +268,11 @@ static int draw_page(const struct screen *screen)
 	case PAGE_HELP:
 		draw_text(screen, help);
 		return 0;
+	case PAGE_RESIDENT:
+		draw_text(screen, screen->view->where.text     ? screen->view->where.text
+				  : screen->view->where.failed ? "there is too little memory"
+							       : "it was not read yet");
+		return 0;
 	default:
 		return draw_groups(screen);
 	}
@@ -282,7 +288,10 @@ static void draw_columns(const struct screen *screen)
 	if (screen_groups(screen))
 		group_columns_head(screen, head_rows(screen));
 	else if (screen->page != PAGE_STACKS)
-		put(&pen, 0, "%s", screen->page == PAGE_HELP ? "keys" : "stack");
+		put(&pen, 0, "%s",
+		    screen->page == PAGE_HELP	    ? "keys"
+		    : screen->page == PAGE_RESIDENT ? "resident memory"
+						    : "stack");
 	attroff(A_UNDERLINE | A_BOLD);
 }
 

@@ -31,6 +31,16 @@ static int show_groups(struct screen *screen, enum group_kind kind)
 	return 0;
 }
 
+static int show_resident(struct screen *screen)
+{
+	if (screen->view->opts->resident)
+		return show_page(screen, PAGE_RESIDENT);
+	snprintf(screen->message, sizeof(screen->message),
+		 "where the memory is is not recorded: mleak top --resident");
+	screen->stale = true;
+	return 0;
+}
+
 static int sort_by(struct screen *screen, enum top_sort sort)
 {
 	screen->sort = sort;
@@ -44,7 +54,8 @@ static int move_by(struct screen *screen, long lines)
 	size_t nr = screen_list_length(screen), rows = screen_list_rows(screen);
 	long at = (long)screen->at + lines;
 
-	if (screen->page == PAGE_STACK || screen->page == PAGE_HELP) {
+	if (screen->page == PAGE_STACK || screen->page == PAGE_HELP ||
+	    screen->page == PAGE_RESIDENT) {
 		at = (long)screen->first + lines;
 		screen->first = at < 0 ? 0 : (size_t)at;
 		screen->stale = true;
@@ -139,7 +150,7 @@ static int write_table(void *arg, int fd)
 		return err;
 	}
 	opts.form = TOP_FLAT;
-	opts.grouped = false;
+	opts.grouped = opts.resident = false;
 	opts.rows = SIZE_MAX;
 	err = top_view_sort(screen->view, screen->sort, SIZE_MAX);
 	view = *screen->view;
@@ -227,6 +238,8 @@ int screen_key(struct screen *screen, int key)
 		return show_groups(screen, GROUPS_CACHES);
 	case 'g':
 		return show_groups(screen, GROUPS_CGROUPS);
+	case 'm':
+		return show_resident(screen);
 	case 'w':
 		return write_file(screen);
 	case '?':

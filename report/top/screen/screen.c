@@ -237,7 +237,7 @@ static int step(struct screen *screen)
 	int state = FOLLOW_ENDED, err = 0;
 
 	if (!screen->ended)
-		state = follow_step(screen->view->follow, now_ns);
+		state = top_view_step(screen->view, now_ns);
 	if (state < 0)
 		return state;
 	/* What is finished is shown as it was at its end, in its own time. */
@@ -278,7 +278,8 @@ int screen_run(struct top_view *view, struct top_source *source, bool *quit)
 		.interval_ns = interval_ns,
 		.utf8 = lines_utf8(LINES_AUTO),
 		.page = view->opts->grouped ? (enum screen_page)(PAGE_GROUPS + (int)view->opts->by)
-					    : PAGE_STACKS,
+			: view->opts->resident ? PAGE_RESIDENT
+					       : PAGE_STACKS,
 		.stale = true};
 	SCREEN *terminal;
 	int err = 0;

@@ -13,6 +13,7 @@ enum screen_page {
 	PAGE_STACKS,
 	PAGE_STACK,
 	PAGE_HELP,
+	PAGE_RESIDENT,
 	PAGE_GROUPS, /* and from here on one for each enum group_kind */
 };
 
