@@ -70,15 +70,6 @@ static void an_early_end_is_told(void **state)
 	end_world(world);
 }
 
-static void destroyed_memory_is_walked_to_an_end(void **state)
-{
-	struct world *world = begin_world();
-
-	(void)state;
-	check_destroyed(&world->w, &allocator);
-	end_world(world);
-}
-
 static void random_memory_is_refused(void **state)
 {
 	struct world *world = begin_world();
@@ -88,6 +79,15 @@ static void random_memory_is_refused(void **state)
 	assert_int_equal(find(world), 0);
 	write_sizes(&world->w);
 	assert_int_equal(find(world), 0);
+	end_world(world);
+}
+
+static void destroyed_memory_is_walked_to_an_end(void **state)
+{
+	struct world *world = begin_world();
+
+	(void)state;
+	check_destroyed(&world->w, &allocator);
 	end_world(world);
 }
 
