@@ -17,7 +17,7 @@ struct link {
 /* A node of the graph.  All that is asked of it for an edge to it is in one place. */
 struct node {
 	uint32_t number; /* DOMINATORS_NONE: not reached */
-	uint32_t edge;	 /* its first one; later where its predecessors are */
+	uint32_t edge;	 /* where its predecessors are */
 	uint32_t least;	 /* of the predecessors that have a lower number */
 };
 
@@ -30,8 +30,9 @@ struct visit {
 struct search {
 	const struct dom_graph *graph;
 	struct node *nodes;
-	uint32_t *order;  /* numbers to nodes */
-	uint32_t *parent; /* in the tree of the search */
+	uint64_t *entered; /* a bit of each node: all of them stay near */
+	uint32_t *order;   /* numbers to nodes */
+	uint32_t *parent;  /* in the tree of the search */
 	struct link *links;
 	uint32_t *semi;		     /* semidominators */
 	uint32_t *pred_first, *pred; /* predecessors that have a higher number */
@@ -54,13 +55,19 @@ static int make_search(struct search *s, const struct dom_graph *graph)
 
 	*s = (struct search){.graph = graph,
 			     .nodes = malloc((nr + 1) * sizeof(*s->nodes)),
+			     .entered = calloc(nr / 64 + 1, sizeof(*s->entered)),
 			     .order = new_words(nr),
 			     .parent = new_words(nr)};
-	if (!s->nodes || !s->order || !s->parent)
+	if (!s->nodes || !s->entered || !s->order || !s->parent)
 		return -ENOMEM;
 	for (size_t i = 0; i <= nr; i++)
-		s->nodes[i] = (struct node){.number = DOMINATORS_NONE, .edge = graph->first[i]};
+		s->nodes[i] = (struct node){.number = DOMINATORS_NONE};
 	return 0;
+}
+
+static bool is_entered(const struct search *s, uint32_t node)
+{
+	return s->entered[node / 64] >> node % 64 & 1;
 }
 
 /* Bring near what @v, which is on the stack, leads to. */
@@ -69,13 +76,15 @@ static void expect_visit(const struct search *s, const struct visit *v)
 	uint32_t end = v->end - v->edge > AHEAD ? v->edge + AHEAD : v->end;
 
 	for (uint32_t e = v->edge; e < end; e++)
-		prefetch(&s->nodes[s->graph->to[e]]);
+		if (!is_entered(s, s->graph->to[e]))
+			prefetch(&s->graph->first[s->graph->to[e]]);
 }
 
 static struct visit enter_node(struct search *s, uint32_t node, uint32_t parent)
 {
-	struct visit v = {s->nodes[node].edge, s->nodes[node + 1].edge};
+	struct visit v = {s->graph->first[node], s->graph->first[node + 1]};
 
+	s->entered[node / 64] |= UINT64_C(1) << node % 64;
 	s->nodes[node].number = s->nr;
 	s->order[s->nr] = node;
 	s->parent[s->nr++] = parent;
@@ -99,7 +108,7 @@ static int search_in_depth(struct search *s, uint32_t root)
 		if (v->edge < v->end) {
 			uint32_t next = to[v->edge++];
 
-			if (s->nodes[next].number != DOMINATORS_NONE)
+			if (is_entered(s, next))
 				continue;
 			stack[nr++] = enter_node(s, next, at);
 			at = s->nr - 1;
@@ -277,6 +286,7 @@ int dominators_find(struct dominators *d, const struct dom_graph *graph, uint32_
 		err = search_in_depth(&s, root);
 	if (!err)
 		err = turn_edges(&s);
+	free(s.entered);
 	free(s.nodes);
 	if (!err)
 		err = find_semi(&s);
