@@ -224,15 +224,15 @@ static void release_one(struct residence *of)
 	free(of->pieces);
 }
 
-void residences_drop_before(struct residences *r, uint64_t time_ns)
+void residences_drop_whole(struct residences *r)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		if (r->all[i].time_ns && r->all[i].time_ns >= time_ns)
-			r->all[kept++] = r->all[i];
-		else
+		if (r->all[i].time_ns)
 			release_one(&r->all[i]);
+		else
+			r->all[kept++] = r->all[i];
 	}
 	r->nr = kept;
 }

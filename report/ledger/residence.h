@@ -49,8 +49,8 @@ int residences_note(struct residences *r, const struct mlk_record *record);
 /* To be called after the last of them. */
 void residences_sort(struct residences *r);
 
-/* Forget those that are earlier than @time_ns, or of which the mappings did not come. */
-void residences_drop_before(struct residences *r, uint64_t time_ns);
+/* Forget those whose mappings came; of others they are still to come. */
+void residences_drop_whole(struct residences *r);
 
 /* The moment of the last one; 0: there is none. */
 uint64_t residences_time(const struct residences *r);

@@ -11,19 +11,23 @@
 
 /* All zero: nothing is known. */
 struct top_resident {
-	struct residences next;
-	uint64_t seen_ns; /* when the last record came, CLOCK_MONOTONIC; 0: there is none */
-	char *text;	  /* of the last one that was whole; NULL: there was none */
-	bool failed;	  /* for lack of memory there is none */
+	struct residences next; /* that have no text yet */
+	uint64_t seen_ns; /* when the last mappings came, CLOCK_MONOTONIC; 0: there are none */
+	struct resident_process {
+		uint32_t tgid, snapshot;
+		char *text;
+	} * all; /* the last that is known of each process */
+	size_t nr, room;
+	char *text;  /* of all; NULL: there is none */
+	bool failed; /* for lack of memory there is none */
 };
 
 /* Take in @record, of RESIDENCE_RECORDS, at @now_ns. */
 void top_resident_note(struct top_resident *resident, const struct mlk_record *record,
 		       uint64_t now_ns);
 
-/* Make the text if all has come, for what lives in @leaks at @now_ns.  Returns whether there is a
- * new one. */
-bool top_resident_update(struct top_resident *resident, const struct replay *leaks,
+/* Make the text if all has come, for what lives in @leaks at @now_ns. */
+void top_resident_update(struct top_resident *resident, const struct replay *leaks,
 			 const struct mlk_meta *meta, uint64_t now_ns);
 
 /* Forget all. */
