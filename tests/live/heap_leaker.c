@@ -171,6 +171,7 @@ int main(void)
 	while (nr_paused < THREADS / 2)
 		usleep(1000);
 	tell_all();
+	scrub(); /* before, too: who counts its pages then has all of them */
 	say("ready\n");
 	scrub();
 	return read(STDIN_FILENO, &byte, 1) < 0;
