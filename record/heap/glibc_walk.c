@@ -110,6 +110,9 @@ static int take_chunk(struct chain *c)
 	case CHUNK_BAD:
 		return -EAGAIN;
 	case CHUNK_FENCE:
+		/* a top too small to be divided became a block, and an empty chunk behind it */
+		if (size <= SIZE_BITS && c->has_last && c->last.size == GLIBC_MIN_CHUNK - 8)
+			c->has_last = false;
 		return add_last(c, true);
 	default:
 		if (read_block(c, size & ~(uint64_t)SIZE_BITS, &block))

@@ -83,12 +83,27 @@ static int add_known(struct older *older, const struct mlk_heap_block *block,
 			    sizeof(known));
 }
 
+/* Memory that was freed while the recording went on, as far as it is known: what is in use there
+ * was allocated later, so nothing in it is older. */
+struct sweep {
+	struct reach_area *areas;
+	size_t nr, next;
+};
+
+static bool was_freed(struct sweep *s, const struct mlk_heap_block *b)
+{
+	while (s->next < s->nr && s->areas[s->next].end <= b->address)
+		s->next++;
+	return s->next < s->nr && s->areas[s->next].start < b->address + b->size;
+}
+
 int older_keep(struct older *older, const struct reach_block *recorded, size_t nr,
 	       struct freed *freed)
 {
+	struct sweep sweep = {0};
 	size_t next = 0, kept = 0;
 	uint64_t until = 0; /* those before reach so far */
-	int err = 0;
+	int err = older->nr ? freed_areas(freed, NULL, 0, &sweep.areas, &sweep.nr) : 0;
 
 	for (size_t i = 0; i < older->nr && !err; i++) {
 		const struct mlk_heap_block b = older->blocks[i];
@@ -98,7 +113,7 @@ int older_keep(struct older *older, const struct reach_block *recorded, size_t n
 			until = recorded[next].end > until ? recorded[next].end : until;
 		taken = until > b.address ||
 			(next < nr && recorded[next].start < b.address + b.size);
-		if (b.state == MLK_HEAP_USED && !taken)
+		if (b.state == MLK_HEAP_USED && !taken && !was_freed(&sweep, &b))
 			older->blocks[kept++] = b;
 		else if (b.state == MLK_HEAP_USED && next < nr && recorded[next].start == b.address)
 			err = add_known(older, &b, &recorded[next]);
@@ -106,6 +121,7 @@ int older_keep(struct older *older, const struct reach_block *recorded, size_t n
 			err = freed_add(freed, b.address, b.address + b.size);
 	}
 	older->nr = kept;
+	free(sweep.areas);
 	return err;
 }
 

@@ -33,7 +33,8 @@ struct older {
 int older_read(struct older *older, struct mlk_reader *trace, uint32_t tgid, uint32_t snapshot);
 
 /* Keep of the blocks in use those that none of the @nr of @recorded, sorted by their beginnings,
- * reaches into; the others are free, or known.  Free ones go to @freed.  Returns 0 or -ENOMEM. */
+ * reaches into, nor what is in @freed; the others are free, known, or younger.  Free ones go to
+ * @freed.  Returns 0 or -ENOMEM. */
 int older_keep(struct older *older, const struct reach_block *recorded, size_t nr,
 	       struct freed *freed);
 

@@ -67,6 +67,8 @@ class StopCase(ReachCase):
         """A target that is recorded from before its first allocation, and its recorder."""
         target = self.spawn([self.build(program), *argv, "wait"], stdin=subprocess.PIPE)
         trace = self.path("x.mlk")
+        if os.path.exists(trace):
+            os.unlink(trace)  # of the attach before
         record = self.start_mleak("record", *options, "-o", trace, "-p", str(target.pid))
         wait_until(lambda: os.path.exists(trace), "nothing is attached")
         target.stdin.write(b"x")
