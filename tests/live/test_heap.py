@@ -47,10 +47,10 @@ def pages_of(pid):
 
 
 class HeapCase(Case):
-    def build(self, *options):
-        program = self.path("heap_target")
+    def build(self, *options, name="heap_target"):
+        program = self.path(name)
         built = self.finish(self.spawn(["gcc", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-o", program,
-                                        os.path.join(TESTS, "live", "heap_target.c"), *options]))
+                                        os.path.join(TESTS, "live", name + ".c"), *options]))
         self.assertEqual(built.status, 0, built.err)
         return program
 
@@ -130,6 +130,13 @@ class HeapTest(HeapCase):
         folded = self.report(trace, "--lost", "--format=folded")
         self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()), lost[1])
         return trace, told
+
+    def test_the_rest_of_a_heap_that_is_full_is_no_block(self):
+        process, told = self.begin([self.build(name="heap_full")])
+        older = self.older(self.reach(process)[0])
+        self.assertEqual({word: sums for word, sums in older.items() if word not in ("held", "possible")},
+                         {"lost": (0, 0), "lost-with": (0, 0), "stale": (0, 0)})
+        self.assertGreaterEqual(older["held"][1] + older["possible"][1], told["kept"][1])
 
     def test_what_is_lost_is_what_the_program_has_lost(self):
         trace, told = self.check(self.build())
