@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from mleaktest import needs_bpf, read_line
-from test_heap import pages_of
+from test_heap import pages_at_rest, pages_of
 from test_heap_jemalloc import JemallocCase
 from test_resident import rollup
 
@@ -52,7 +52,7 @@ class TcmallocCase(JemallocCase):
 
     def check_leaker(self, program, **options):
         process, told = self.begin([program], **options)
-        pages = pages_of(process.pid)
+        pages = pages_at_rest(process.pid)
         trace, result = self.reach(process)
         self.assertEqual(pages_of(process.pid), pages)
         self.assertRegex(result.out, r"(?m)^  of blocks of tcmalloc from before the recording, ")
