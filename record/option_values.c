@@ -34,6 +34,8 @@ int option_switch(const struct option_info *option, const char *text, struct swi
 	return option_bytes(option, text, 1 << 20, OPTION_MOST_TRACE, wanted, &o->bytes);
 }
 
+#define REACH_EXPECTED "a time as 10m, stop, 10m,stop, or 10m,spare"
+
 int option_reach(const struct option_info *option, const char *text, struct record_opts *o)
 {
 	char time[32];
@@ -50,9 +52,11 @@ int option_reach(const struct option_info *option, const char *text, struct reco
 	} else {
 		snprintf(time, sizeof(time), "%.*s", (int)len, text);
 		if (len >= sizeof(time) || value_time(time, &o->reach_ns))
-			return option_refuse(option, "a time as 10m, stop, or 10m,stop", text);
+			return option_refuse(option, REACH_EXPECTED, text);
 		if (option_duration(option, time, &o->reach_ns))
 			return -EINVAL;
 	}
-	return comma ? option_reach(option, comma + 1, o) : 0;
+	if (comma)
+		return option_reach(option, comma + 1, o);
+	return o->reach_spare && !o->reach_ns ? option_refuse(option, REACH_EXPECTED, text) : 0;
 }

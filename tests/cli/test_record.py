@@ -43,10 +43,10 @@ class RecordTest(Case):
             self.assert_one_message(self.refused("--kernel", *args), naming="leave the others out")
 
     def test_when_the_memory_is_to_be_read(self):
-        for value in ("", "stop,", "stopp", "stop,soon", ",", "10x,stop", "9" * 40 + "s"):
+        for value in ("", "stop,", "stopp", "stop,soon", ",", "10x,stop", "9" * 40 + "s", "spare", "stop,spare"):
             result = self.mleak("record", "--reach=" + value, "--", "true")
             self.assertEqual(result.status, 125, value)
-            self.assert_one_message(result.err, naming="--reach wants a time as 10m, stop, or 10m,stop")
+            self.assert_one_message(result.err, naming="--reach wants a time as 10m, stop, 10m,stop, or 10m,spare")
         result = self.mleak("record", "--kernel", "--reach")
         self.assertEqual(result.status, 125)
         self.assert_one_message(result.err, naming="leave the others out")
