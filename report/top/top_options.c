@@ -179,6 +179,45 @@ static int add_debug_dir(struct top_opts *o, const char *text)
 	return 0;
 }
 
+/* An option without a value.  Returns whether @key is one. */
+static bool apply_flag(struct top_opts *o, int key)
+{
+	switch (key) {
+	case OPT_RESIDENT:
+		o->resident = true;
+		return true;
+	case OPT_FLAT:
+		o->form = TOP_FLAT;
+		return true;
+	case 'C':
+		o->form = TOP_COMBINED;
+		return true;
+	case 'a':
+		o->blocks = true;
+		return true;
+	case 't':
+		o->calls = true;
+		return true;
+	case OPT_PLAIN:
+		o->plain = true;
+		return true;
+	case OPT_BYTES:
+		sizes_set_exact(true);
+		return true;
+	case OPT_FULL_NAMES:
+		short_names_disable();
+		return true;
+	case OPT_FULL_RECURSION:
+		o->full_recursion = true;
+		return true;
+	case 'h':
+		o->help = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int apply_option(void *ctx, const struct option_info *option, const char *text)
 {
 	struct top_opts *o = ctx;
@@ -200,33 +239,6 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		o->by = word < 0 ? o->by : (enum group_kind)word;
 		o->grouped = true;
 		return word < 0 ? word : 0;
-	case OPT_RESIDENT:
-		o->resident = true;
-		return 0;
-	case OPT_FLAT:
-		o->form = TOP_FLAT;
-		return 0;
-	case 'C':
-		o->form = TOP_COMBINED;
-		return 0;
-	case 'a':
-		o->blocks = true;
-		return 0;
-	case 't':
-		o->calls = true;
-		return 0;
-	case OPT_PLAIN:
-		o->plain = true;
-		return 0;
-	case OPT_BYTES:
-		sizes_set_exact(true);
-		return 0;
-	case OPT_FULL_NAMES:
-		short_names_disable();
-		return 0;
-	case OPT_FULL_RECURSION:
-		o->full_recursion = true;
-		return 0;
 	case OPT_DEBUG_DIR:
 		return add_debug_dir(o, text);
 	case OPT_MAX_MEMORY:
@@ -234,11 +246,8 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 	case 'o':
 		o->output = text;
 		return 0;
-	case 'h':
-		o->help = true;
-		return 0;
 	default:
-		return pass_on(o, option, text);
+		return apply_flag(o, option->key) ? 0 : pass_on(o, option, text);
 	}
 }
 
