@@ -169,17 +169,26 @@ static int take_element(struct tree_walk *w, uint64_t page, uint64_t at, uint64_
 	return 0;
 }
 
-/* Memory from @start to @end has the elements from that at @at on, which lie in one page. */
-static int walk_elements(struct tree_walk *w, uint64_t start, uint64_t end, uint64_t at)
+/* Elements of a leaf: of memory from @start on, those from @first on. */
+struct elements {
+	struct tree_walk *w;
+	uint64_t start, first;
+};
+
+/* Walk those in [@at, @end), which lie in one page. */
+static int walk_elements(void *arg, uint64_t at, uint64_t end)
 {
+	const struct elements *of = arg;
+	struct tree_walk *w = of->w;
 	uint64_t elements[IN_PAGE];
-	const size_t nr = (size_t)((end - start) / HEAP_PAGE);
+	const uint64_t start = of->start + (at - of->first) / 8 * HEAP_PAGE;
+	const size_t nr = (size_t)(end - at) / 8;
 	int err = 0;
 
 	if (heap_memory_stopped(w->m))
 		return -ECANCELED;
 	if (nr > w->left || heap_memory_read(w->m, at, elements, nr * 8)) {
-		w->j->unwalked += end - start;
+		w->j->unwalked += nr * HEAP_PAGE;
 		return 0;
 	}
 	w->left -= nr;
@@ -193,24 +202,13 @@ static int walk_elements(struct tree_walk *w, uint64_t start, uint64_t end, uint
  * are zero. */
 static int walk_leaf(struct tree_walk *w, uint64_t start, uint64_t end, uint64_t leaf)
 {
-	const uint64_t page = start / HEAP_PAGE % JEMALLOC_LEAF_PAGES;
-	const uint64_t first = leaf + page * 8, last = first + (end - start) / HEAP_PAGE * 8;
-	const uint64_t behind = (last + HEAP_PAGE - 1) & ~(uint64_t)(HEAP_PAGE - 1);
-	uint64_t from, to;
-	int more = 1, err = 0;
+	struct elements of = {w, start, leaf + start / HEAP_PAGE % JEMALLOC_LEAF_PAGES * 8};
+	int err = pages_each(w->pages, of.first, of.first + (end - start) / HEAP_PAGE * 8,
+			     walk_elements, &of);
 
-	pages_begin(w->pages, first & ~(uint64_t)(HEAP_PAGE - 1));
-	while (!err && (more = pages_next(w->pages, behind, &from, &to)) > 0)
-		for (; from < to && !err; from += HEAP_PAGE) {
-			uint64_t at = from < first ? first : from;
-			uint64_t until = last < from + HEAP_PAGE ? last : from + HEAP_PAGE;
-
-			err = walk_elements(w, start + (at - first) / 8 * HEAP_PAGE,
-					    start + (until - first) / 8 * HEAP_PAGE, at);
-		}
-	if (more < 0)
+	if (err > 0)
 		w->j->unwalked += end - start;
-	return err;
+	return err > 0 ? 0 : err;
 }
 
 /* Walk through @range, by each leaf that there is for it. */

@@ -28,7 +28,7 @@
 
 /* PageHeapAllocator: of so many bytes at a time. */
 #define POOL_BYTES (UINT64_C(128) << 10)
-#define MOST_FREED (1u << 22) /* Spans in a list */
+#define MOST_FREED (1u << 22) /* things in all lists */
 
 #define STACK_BYTES 264 /* struct StackTrace */
 
@@ -148,14 +148,14 @@ static bool has_thing(const uint64_t *things, size_t nr, uint64_t bytes, uint64_
 	return false;
 }
 
-/* What is in the list of free things that begins at @first. */
+/* What is in the list of free things that begins at @first, @left of them at most. */
 static int add_freed(struct tcmalloc *t, const struct heap_memory *m, const struct heap_list *list,
-		     uint64_t first, uint64_t bytes)
+		     uint64_t first, uint64_t bytes, unsigned int *left)
 {
 	uint64_t run = 0, end = 0;
 	int err = 0;
 
-	for (unsigned int i = 0; first && first % ALIGN == 0 && i < MOST_FREED && !err; i++) {
+	for (; first && first % ALIGN == 0 && *left && !err; (*left)--) {
 		uint64_t next;
 
 		if (heap_memory_stopped(m) || !is_anonymous(heap_memory_range(m, first)) ||
@@ -179,7 +179,7 @@ static int add_freed(struct tcmalloc *t, const struct heap_memory *m, const stru
 /* What may be a PageHeapAllocator is at @pool: it is one if one of its things is where it must be.
  */
 static int add_pool(struct tcmalloc *t, const struct heap_memory *m, const struct heap_list *list,
-		    uint64_t pool, const uint64_t *spans, size_t nr)
+		    uint64_t pool, const uint64_t *spans, size_t nr, unsigned int *left)
 {
 	uint64_t words[3], start, bytes = 0;
 	int err;
@@ -195,7 +195,7 @@ static int add_pool(struct tcmalloc *t, const struct heap_memory *m, const struc
 	if (!bytes || start % ALIGN || !is_anonymous(heap_memory_range(m, start)))
 		return 0;
 	err = add_part(t, list, start, words[0]);
-	return err ? err : add_freed(t, m, list, words[2], bytes);
+	return err ? err : add_freed(t, m, list, words[2], bytes, left);
 }
 
 /* What is behind the last object of a slab has words of what was there before it was one. */
@@ -234,10 +234,11 @@ static void join_own(struct tcmalloc *t)
 int tcmalloc_find_own(struct tcmalloc *t, const struct heap_memory *m, uint64_t *spans, size_t nr,
 		      const struct heap_list *list)
 {
+	unsigned int left = MOST_FREED;
 	int err = tcmalloc_add_own(t, t->central, (uint64_t)t->nr_sizes * TCMALLOC_CENTRAL);
 
 	for (size_t i = 0; i < t->nr_pools && !err; i++)
-		err = add_pool(t, m, list, t->pools[i], spans, nr);
+		err = add_pool(t, m, list, t->pools[i], spans, nr, &left);
 	if (!err)
 		err = add_spans(t, list, spans, nr);
 	for (size_t i = 0; i < t->nr_caches && !err; i++)

@@ -151,10 +151,20 @@ static int note_span(struct map_walk *w, uint64_t span)
 	return 0;
 }
 
-/* Memory from @start on has the @nr elements from that at @at on, which lie in one page. */
-static int walk_elements(struct map_walk *w, uint64_t start, size_t nr, uint64_t at)
+/* Elements of a leaf: of memory from @start on, those from @first on. */
+struct elements {
+	struct map_walk *w;
+	uint64_t start, first;
+};
+
+/* Walk those in [@at, @end), which lie in one page. */
+static int walk_elements(void *arg, uint64_t at, uint64_t end)
 {
+	const struct elements *of = arg;
+	struct map_walk *w = of->w;
 	uint64_t elements[IN_PAGE];
+	const uint64_t start = of->start + (at - of->first) / 8 * TCMALLOC_PAGE;
+	const size_t nr = (size_t)(end - at) / 8;
 	int err = 0;
 
 	if (heap_memory_stopped(w->m))
@@ -179,26 +189,13 @@ static int walk_elements(struct map_walk *w, uint64_t start, size_t nr, uint64_t
  * are zero. */
 static int walk_leaf(struct map_walk *w, uint64_t start, uint64_t end, uint64_t leaf)
 {
-	const uint64_t number = start / TCMALLOC_PAGE % TCMALLOC_LEAF_PAGES;
-	const uint64_t first = leaf + number * 8, last = first + (end - start) / TCMALLOC_PAGE * 8;
-	const uint64_t behind = (last + HEAP_PAGE - 1) & ~(uint64_t)(HEAP_PAGE - 1);
-	uint64_t from, to;
-	int more = 1, err = 0;
+	struct elements of = {w, start, leaf + start / TCMALLOC_PAGE % TCMALLOC_LEAF_PAGES * 8};
+	int err = pages_each(w->pages, of.first, of.first + (end - start) / TCMALLOC_PAGE * 8,
+			     walk_elements, &of);
 
-	pages_begin(w->pages, first & ~(uint64_t)(HEAP_PAGE - 1));
-	while (!err && (more = pages_next(w->pages, behind, &from, &to)) > 0)
-		for (; from < to && !err; from += HEAP_PAGE) {
-			uint64_t at = from < first ? first : from;
-			uint64_t until = last < from + HEAP_PAGE ? last : from + HEAP_PAGE;
-
-			err = at < until
-				      ? walk_elements(w, start + (at - first) / 8 * TCMALLOC_PAGE,
-						      (size_t)(until - at) / 8, at)
-				      : 0;
-		}
-	if (more < 0)
+	if (err > 0)
 		w->t->unwalked += end - start;
-	return err;
+	return err > 0 ? 0 : err;
 }
 
 /* Walk through [@start, @end), by each leaf that there is for it. */

@@ -101,3 +101,21 @@ int pages_next(struct pages *p, uint64_t end, uint64_t *from, uint64_t *to)
 	*to = p->runs[p->next++].end;
 	return 1;
 }
+
+int pages_each(struct pages *p, uint64_t start, uint64_t end,
+	       int (*visit)(void *arg, uint64_t from, uint64_t to), void *arg)
+{
+	const uint64_t mask = PAGES_PAGE - 1, behind = (end + mask) & ~mask;
+	uint64_t from, to;
+	int more = 1, err = 0;
+
+	pages_begin(p, start & ~mask);
+	while (!err && (more = pages_next(p, behind, &from, &to)) > 0)
+		for (; from < to && !err; from += PAGES_PAGE) {
+			uint64_t at = from < start ? start : from;
+			uint64_t until = end < from + PAGES_PAGE ? end : from + PAGES_PAGE;
+
+			err = at < until ? visit(arg, at, until) : 0;
+		}
+	return err ? err : more < 0;
+}

@@ -28,4 +28,10 @@ void pages_begin(struct pages *p, uint64_t start);
  * in *@from and *@to.  Returns 1, 0 when there is none, or -errno. */
 int pages_next(struct pages *p, uint64_t end, uint64_t *from, uint64_t *to);
 
+/* Begin anew, and show @visit what of [@start, @end) is there, in pieces [from, to) of one page
+ * each, until it returns something but 0.  Returns what it returned, or 1: not all could be asked
+ * for. */
+int pages_each(struct pages *p, uint64_t start, uint64_t end,
+	       int (*visit)(void *arg, uint64_t from, uint64_t to), void *arg);
+
 #endif
