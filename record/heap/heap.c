@@ -295,8 +295,13 @@ int heap_look_at_free(struct heap *h, const struct heap_place *place)
 
 	set_place(h, place);
 	for (int i = 0; any && i < LOOKS && !err; i++) {
+		uint64_t begin_ns;
+
 		err = look_at_free(h);
+		begin_ns = clock_now_ns();
 		nanosleep(&apart, NULL);
+		if (place->slept_ns)
+			*place->slept_ns += clock_now_ns() - begin_ns;
 	}
 	return err;
 }

@@ -20,6 +20,7 @@ struct heap_place {
 	size_t nr;
 	const struct maps *maps;  /* all of its memory */
 	const _Atomic bool *stop; /* end early; NULL: never */
+	uint64_t *slept_ns;	  /* added to: what was slept by its own will; NULL: not wanted */
 };
 
 /* Begin.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */

@@ -98,11 +98,8 @@ static int walk(struct reach_snapshot *s, uint64_t *end_ns)
 {
 	const unsigned int passes = s->done + 1;
 	uint64_t begin_ns = clock_now_ns();
-	int err;
+	int err = reach_walk_run(&s->walk);
 
-	s->pace = pace_begin();
-	err = reach_walk_run(&s->walk);
-	s->pause_ns = s->opts.still ? 0 : pace_pause(&s->pace);
 	*end_ns = clock_now_ns();
 	if (!err && s->opts.most_passes > s->opts.passes)
 		s->goes_on =
@@ -119,18 +116,21 @@ static void *run(void *arg)
 					 .ranges = s->walk.ranges,
 					 .nr = s->walk.nr,
 					 .maps = &s->maps,
-					 .stop = &s->cancelled};
+					 .stop = &s->cancelled,
+					 .slept_ns = &s->pace.slept_ns};
 	uint64_t end_ns = 0;
 	int err;
 
 	/* the session's other work is urgent: this is not, unless the process waits for it */
 	if (!s->opts.still && getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
+	s->pace = pace_begin();
 	beside_before(&s->beside, &place);
 	err = s->prepares ? frozen_prepare(&s->frozen, s->walk.pagemap, s->walk.ranges, s->walk.nr)
 			  : walk(s, &end_ns);
 	if (!err && !s->prepares)
 		beside_after(&s->beside, &place, is_last(s));
+	s->pause_ns = s->opts.still ? 0 : pace_pause(&s->pace);
 	pthread_mutex_lock(&s->lock);
 	s->over = true;
 	s->err = err;

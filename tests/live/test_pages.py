@@ -121,11 +121,12 @@ class PagesTest(PagesCase):
         trace = self.path("x.mlk")
         record = self.start_mleak("record", "-o", trace, "--", self.sample("pages"), stdin=subprocess.PIPE)
         self.assertEqual(read_line(record), "ready")
-        lines = [self.tell(record) for _ in range(3)]
+        lines = [self.tell(record) for _ in range(4)]
+        wait_until(lambda: " resident " in self.mleak("script", trace).out, "pages that are used again")
         self.close(record)
         for name, options in (("unwound.mlk", []), ("dropped.mlk", ["--drop-raw"])):
             self.assertEqual(self.mleak("unwind", *options, "-o", self.path(name), trace).status, 0)
-            self.assert_pages(self.path(name), lines[2])
+            self.assert_pages(self.path(name), lines[3])
 
     def check_random(self, seeds, *flags):
         program = self.path("target")
