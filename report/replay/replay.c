@@ -128,8 +128,10 @@ static int choose_blocks(struct replay *leaks)
 {
 	const struct mlk_entry *none;
 	const struct mlk_condition *condition = &leaks->condition;
-	uint64_t end_ns =
-		condition->end_ns > condition->last_ns ? condition->end_ns : condition->last_ns;
+	/* What is written after the end, such as losses counted then, may have later times. */
+	uint64_t end_ns = condition->ended || condition->end_ns > condition->last_ns
+				  ? condition->end_ns
+				  : condition->last_ns;
 	size_t nr;
 	/* whether the index says what the chunks' headers said is asked alone */
 	int err = mlk_reader_list(leaks->trace, &none, &nr);

@@ -148,6 +148,32 @@ static void a_trace_gives_its_leaks(void **state)
 	mlk_reader_free(trace);
 }
 
+static void what_is_counted_later_does_not_move_the_end(void **state)
+{
+	struct mlk_losses losses = {.first_ns = meta.start_ns, .last_ns = 4234567890};
+	FILE *file = tmpfile();
+	struct mlk_reader *trace;
+	struct mlk_writer *w;
+	struct replay *leaks;
+
+	(void)state;
+	assert_non_null(file);
+	assert_int_equal(mlk_writer_open(&w, fileno(file), &meta, 1), 0);
+	write_layout(w);
+	send(w, MLK_ALLOC, 0x10000, 10);
+	losses.count[MLK_LOST_ALLOC] = 1;
+	mlk_writer_set_losses(w, &losses);
+	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 2234567890), 0);
+	mlk_writer_free(w);
+	assert_int_equal(mlk_reader_open_fd(&trace, dup(fileno(file))), 0);
+	assert_int_equal(replay_collect(&leaks, trace, &(struct replay_opts){0}), 0);
+	assert_int_equal(leaks->condition.last_ns, 4234567890);
+	assert_int_equal(leaks->chosen.end_ns, 2234567890);
+	replay_free(leaks);
+	mlk_reader_free(trace);
+	fclose(file);
+}
+
 static void the_summary_says_what_was_recorded_and_lost(void **state)
 {
 	struct mlk_reader *trace;
@@ -241,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_trace_gives_its_leaks),
+		cmocka_unit_test(what_is_counted_later_does_not_move_the_end),
 		cmocka_unit_test(the_summary_says_what_was_recorded_and_lost),
 		cmocka_unit_test(a_place_in_an_absent_module_is_told_by_its_offset),
 		cmocka_unit_test(damaged_traces_are_survived),
