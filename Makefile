@@ -33,15 +33,17 @@ ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LTO         = $(if $(DEBUG)$(SAN),,$(if $(filter gcc,$(CC)),-flto=auto))
 LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lncursesw -ltinfo -lm -lpthread
 
-# All files below the folders $(1) with the names $(2), but for the library that runs in other programs.
-files_of    = $(sort $(shell find $(1) -path record/libpreload -prune -o -type f -name '$(2)' -print))
+# All files below the folders $(1) with the names $(2), but for what runs in other programs.
+files_of    = $(sort $(shell find $(1) \( -path record/libpreload -o -path record/injected \) -prune -o \
+		-type f -name '$(2)' -print))
 MODULES     = format unwind cmdline record report
 SRC         = mleak.c $(call files_of,$(MODULES),*.c)
 OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/machine/profile.pb-c.o
 LIBPRELOAD  = $(sort $(shell find record/libpreload -type f -name '*.[chS]' -o -name '*.inc'))
-HEADERS     = array.h mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD))
+HEADERS     = array.h mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD)) \
+	      record/injected/injected.h
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
-FORMATTED   = $(SRC) $(HEADERS) $(filter %.c,$(LIBPRELOAD)) $(wildcard bpf/*.[ch]) \
+FORMATTED   = $(SRC) $(HEADERS) $(filter %.c,$(LIBPRELOAD)) $(wildcard record/injected/*.[ch] bpf/*.[ch]) \
 	      $(sort $(shell find tests samples -path tests/live -prune -o -name '*.[ch]' -print \
 			-o -path 'samples/*.cc' -print))
 
@@ -86,11 +88,11 @@ lint: check-layers check-headers check-comments format-check
 deps:
 	$(Q)doc/deb/deps.sh $(DEB)
 
-include unwind/build.mk bpf/build.mk record/libpreload/build.mk report/machine/build.mk \
+include unwind/build.mk bpf/build.mk record/libpreload/build.mk record/injected/build.mk report/machine/build.mk \
 	report/page/build.mk samples/build.mk tests/build.mk tests/bench/build.mk doc/build.mk
 
-# What page_write.c takes in by the assembler is known to no other file.
-$(filter-out $(O)/report/page/page_write.o,$(OBJ)): private ALL_CFLAGS += $(LTO)
+# What page_write.c and image.c take in by the assembler is known to no other file.
+$(filter-out $(O)/report/page/page_write.o $(O)/record/inject/image.o,$(OBJ)): private ALL_CFLAGS += $(LTO)
 
 $(O)/mleak: $(OBJ)
 	$(call say,LINK,$@)

@@ -17,12 +17,20 @@
 #include "bpf/event.h"
 #include "record/libpreload/mode.h"
 #include "record/libpreload/ring.h"
+#include "record/libpreload/state.h"
 
 /* Is this libmleak-wrap.a, a part of the program itself? */
 #ifdef PRELOAD_STATIC
 #define PRELOAD_IS_STATIC 1
 #else
 #define PRELOAD_IS_STATIC 0
+#endif
+
+/* Is this what the recorder puts into a process that runs?  See record/injected/. */
+#ifdef PRELOAD_INJECTED
+#define PRELOAD_IS_INJECTED 1
+#else
+#define PRELOAD_IS_INJECTED 0
 #endif
 
 /* What programs call by its name. */
@@ -34,7 +42,7 @@
 /* What a wrapper's entry saved: the caller's registers, and where it goes on. */
 struct caller {
 	uint64_t saved[6]; /* rbx rbp r12 r13 r14 r15 */
-	uint64_t unused;
+	uint64_t site;	   /* of what was injected: the number of the function called */
 	uint64_t pc;
 	uint8_t stack[]; /* the caller's, from its stack pointer on */
 };
@@ -98,33 +106,11 @@ unsigned int preload_plain_delete(unsigned int number);
 /* operators.c: see which operators there are, once malloc is known. */
 void preload_find_operators(void);
 
-/* What start.c finds out, once. */
-struct preload_state {
-	bool ready;	  /* the functions are known, and whether we record */
-	bool guards;	  /* blocks have guard bytes, see guard.h */
-	uint32_t pid;	  /* that is recorded */
-	uint32_t program; /* as preload_process.program */
-	struct preload_process *process;
-	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */
-	uint64_t main_thread; /* where its control block is */
-	struct preload_range {
-		uint64_t start, end;
-	} loader, allocator, libc, own; /* code */
-};
-
+/* Of this process. */
 extern struct preload_state preload_state;
 
 /* Is this program recorded, by this code?  See mode.h; what libmleak-wrap.a's stubs go by. */
 extern uint8_t preload_mode;
-
-/* What the header of the memory said when it was mapped: others may write to that. */
-struct preload_settings {
-	struct preload_sizes sizes;
-	uint32_t stack_limit, clock;
-	uint32_t follow, recorder_pid, recorder_fd, guard;
-	uint64_t block_ns;
-	struct preload_filter filter;
-};
 
 extern struct preload_settings preload_settings;
 
@@ -174,6 +160,22 @@ static inline struct preload_header *preload_shared(void)
 
 /* seccomp.c: may this process read the time stamp counter? */
 bool preload_has_clock(void);
+
+/* Where threads are recorded or only counted, more is known of each; not in code that was
+ * injected. */
+static inline bool preload_by_thread(void)
+{
+	return !PRELOAD_IS_INJECTED && preload_settings.filter.by_thread;
+}
+
+/* @bytes of zero for this library's own use, whole pages; NULL: there are none.  And back, if they
+ * were never used. */
+void *preload_get_memory(size_t bytes);
+void preload_give_memory_back(void *memory, size_t bytes);
+
+/* file_table.c: a file is mapped at @addr; and it will be no longer: was that a file? */
+void preload_note_file(const void *addr);
+bool preload_forget_file(const void *addr);
 
 /* Tell the recorder of @how, of enum preload_confined. */
 void preload_tell_confined(struct preload_header *h, uint32_t how);

@@ -22,9 +22,9 @@ static bool on_alternate(const stack_t *s, uint64_t sp)
 	return !(s->ss_flags & SS_DISABLE) && sp - (uint64_t)s->ss_sp < s->ss_size;
 }
 
-/* Was what began at @at left by a jump, when an event comes at @sp? What a handler does is below
- * what it interrupts, or on the alternate stack, which may lie within the thread's own. */
-static bool is_left(uint64_t at, uint64_t sp)
+/* What a handler does is below what it interrupts, or on the alternate stack, which may lie within
+ * the thread's own. */
+bool abandoned_is_left(uint64_t at, uint64_t sp)
 {
 	stack_t alternate = {.ss_flags = SS_DISABLE};
 	bool was_there, is_there;
@@ -40,7 +40,7 @@ static bool is_left(uint64_t at, uint64_t sp)
 
 bool thread_ring_is_internal(uint64_t sp)
 {
-	if (!is_left(preload_self.internal_sp, sp))
+	if (!abandoned_is_left(preload_self.internal_sp, sp))
 		return true;
 	preload_self.internal_sp = 0;
 	return false;
@@ -53,7 +53,7 @@ uint32_t abandoned_settle(struct preload_header *h, uint64_t sp)
 
 	while (nr < PRELOAD_NR_LANES && own[nr] && own[nr]->entered_sp)
 		nr++;
-	while (nr && is_left(own[nr - 1]->entered_sp, sp)) {
+	while (nr && abandoned_is_left(own[nr - 1]->entered_sp, sp)) {
 		/* A handler that comes meanwhile is below this, and keeps away. */
 		own[--nr]->entered_sp = sp;
 		thread_ring_fence();

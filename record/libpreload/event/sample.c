@@ -5,68 +5,47 @@
  * two lines each; before it is an array that counts, by another part of the hash, how many blocks
  * there are, and mostly says that there is none.
  */
-#include <sys/mman.h>
-
-#include "record/libpreload/event/thread_ring.h"
-
-#define LINE  8		 /* addresses */
-#define LINES (1u << 15) /* a power of two */
-#define CELLS (1u << 16) /* the same */
+#include "record/libpreload/event/sample.h"
 
 _Static_assert(PRELOAD_NR_DIGITS == EVENT_FILTER_DIGITS && PRELOAD_NR_SKIPS == EVENT_SKIP_NR,
 	       "both backends draw and count alike");
 
-static struct kept {
-	uint8_t cells[CELLS];
-	uint64_t lines[LINES][LINE];
-} * kept;
+struct sample_kept *sample_kept;
+bool sample_full;
 
-static bool full; /* a block found no place: any free may be of one that was recorded */
-
-static struct kept *get_kept(void)
+static struct sample_kept *get_kept(void)
 {
-	struct kept *now = __atomic_load_n(&kept, __ATOMIC_ACQUIRE), *none = NULL;
+	struct sample_kept *now = __atomic_load_n(&sample_kept, __ATOMIC_ACQUIRE), *none = NULL;
 
 	if (LIKELY(now != NULL))
 		return now;
 	if (preload_no_calls())
 		return NULL;
-	now = preload_real.mmap(NULL, sizeof(*now), PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (now == MAP_FAILED)
+	now = preload_get_memory(sizeof(*now));
+	if (!now)
 		return NULL;
-	if (__atomic_compare_exchange_n(&kept, &none, now, false, __ATOMIC_ACQ_REL,
+	if (__atomic_compare_exchange_n(&sample_kept, &none, now, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return now;
-	preload_real.munmap(now, sizeof(*now));
+	preload_give_memory_back(now, sizeof(*now));
 	return none;
 }
 
 void preload_sample_begin(struct preload_header *h)
 {
-	if (preload_settings.filter.by_thread)
+	if (preload_by_thread())
 		preload_count_begin(h);
 	else if (preload_settings.filter.on)
 		get_kept();
 }
 
-static uint64_t hash(uint64_t addr)
-{
-	return addr * 0x9e3779b97f4a7c15;
-}
-
-static uint8_t *cell_of(struct kept *k, uint64_t addr)
-{
-	return &k->cells[hash(addr) >> 48 & (CELLS - 1)];
-}
-
 /* Put @to in the place of @from, in one of the lines of @addr.  False: @from is not there. */
-static bool replace(struct kept *k, uint64_t addr, uint64_t from, uint64_t to)
+static bool replace(struct sample_kept *k, uint64_t addr, uint64_t from, uint64_t to)
 {
-	uint64_t line = hash(addr) >> 24 & (LINES - 1);
+	uint64_t line = sample_hash(addr) >> 24 & (SAMPLE_LINES - 1);
 
-	for (uint32_t i = 0; i < 2 * LINE; i++) {
-		uint64_t *slot = &k->lines[line ^ i / LINE][i % LINE], was = from;
+	for (uint32_t i = 0; i < 2 * SAMPLE_LINE; i++) {
+		uint64_t *slot = &k->lines[line ^ i / SAMPLE_LINE][i % SAMPLE_LINE], was = from;
 
 		if (__atomic_load_n(slot, __ATOMIC_RELAXED) == from &&
 		    __atomic_compare_exchange_n(slot, &was, to, false, __ATOMIC_ACQ_REL,
@@ -78,32 +57,26 @@ static bool replace(struct kept *k, uint64_t addr, uint64_t from, uint64_t to)
 
 static bool keep(uint64_t addr)
 {
-	struct kept *k = get_kept();
+	struct sample_kept *k = get_kept();
 
 	if (k && replace(k, addr, 0, addr)) {
-		__atomic_fetch_add(cell_of(k, addr), 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(sample_cell(k, addr), 1, __ATOMIC_RELEASE);
 		return true;
 	}
-	__atomic_store_n(&full, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&sample_full, true, __ATOMIC_RELEASE);
 	return false;
 }
 
 /* Was the block at @addr recorded?  It is forgotten. */
 static bool forget(uint64_t addr)
 {
-	struct kept *k = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+	struct sample_kept *k = __atomic_load_n(&sample_kept, __ATOMIC_ACQUIRE);
 
-	if (!k || LIKELY(!__atomic_load_n(cell_of(k, addr), __ATOMIC_ACQUIRE)) ||
+	if (!k || LIKELY(!__atomic_load_n(sample_cell(k, addr), __ATOMIC_ACQUIRE)) ||
 	    !replace(k, addr, addr, 0))
 		return false;
-	__atomic_fetch_sub(cell_of(k, addr), 1, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(sample_cell(k, addr), 1, __ATOMIC_RELEASE);
 	return true;
-}
-
-/* By one instruction, because a handler may come between. */
-static void add(uint64_t *counter, uint64_t nr)
-{
-	__asm__("addq %1, %0" : "+m"(*counter) : "er"(nr) : "cc");
 }
 
 /* Count what is left out, in this thread's first ring; threads that may be counted alone need none.
@@ -112,16 +85,14 @@ static bool skip(struct preload_header *h, enum event_skip why, uint64_t bytes)
 {
 	struct thread_ring *lane = preload_self.lanes[0];
 
-	if (preload_settings.filter.by_thread) {
+	if (preload_by_thread()) {
 		preload_count_skip(h, why, bytes);
 		return false;
 	}
 	if (UNLIKELY(!lane))
 		lane = thread_ring_open(h, 0);
-	if (lane) {
-		add(&lane->ring->skipped[why], 1);
-		add(&lane->ring->skipped_bytes[why], bytes);
-	}
+	if (lane)
+		sample_count(lane, why, bytes);
 	return false;
 }
 
@@ -148,7 +119,7 @@ static uint64_t draw(struct preload_sampler *s, const struct preload_filter *f)
 /* What was walked over so far does not matter to what comes: each thread may begin anew. */
 static void begin(struct preload_sampler *s, const struct preload_header *h)
 {
-	s->state = (hash(__rdtsc()) ^ hash(h->nonce + (uint64_t)s)) | 1;
+	s->state = (sample_hash(__rdtsc()) ^ sample_hash(h->nonce + (uint64_t)s)) | 1;
 	for (int i = 0; i < 8; i++)
 		draw_32(s);
 	s->distance = draw(s, &preload_settings.filter);
@@ -191,7 +162,7 @@ bool preload_sample_alloc(struct preload_header *h, enum event_func func, const 
 		return skip(h, EVENT_SKIP_DELAY, size);
 	if (size < f->min_size || size > f->max_size)
 		return skip(h, EVENT_SKIP_SIZE, size);
-	if (f->by_thread)
+	if (preload_by_thread())
 		return preload_count_alloc(h, func, addr, size, at);
 	if (f->samples && !preload_sample_takes(h, size))
 		return skip(h, EVENT_SKIP_SAMPLE, size);
@@ -207,7 +178,7 @@ bool preload_sample_free(struct preload_header *h, enum event_type *type, const 
 	struct preload_sampler *s = &preload_self.sampler;
 	bool known;
 
-	if (preload_settings.filter.by_thread)
+	if (preload_by_thread())
 		return look(h, pc) && preload_count_free(h, type, (uint64_t)addr, size, unsure);
 	if (*type == EVENT_RESTORE) {
 		/* Of what was unmapped nothing is kept. */
@@ -225,7 +196,7 @@ bool preload_sample_free(struct preload_header *h, enum event_type *type, const 
 	known = forget((uint64_t)addr);
 	if (*type == EVENT_RELEASE)
 		s->released = known ? PRELOAD_RELEASED_KEPT : PRELOAD_RELEASED_OTHER;
-	if (LIKELY(!known && !__atomic_load_n(&full, __ATOMIC_ACQUIRE)))
+	if (LIKELY(!known && !__atomic_load_n(&sample_full, __ATOMIC_ACQUIRE)))
 		return skip(h, EVENT_SKIP_FREE, 0);
 	if (!known) {
 		*type = EVENT_FREE;

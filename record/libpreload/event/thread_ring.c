@@ -1,17 +1,10 @@
-/* thread_ring.c - rings for threads, and the stacks these have */
+/* thread_ring.c - rings for threads */
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "record/libpreload/event/thread_ring.h"
-
-/* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
-#define MAIN_STACK_MAX (64ull << 20)
 
 /* How long a thread waits for the ring of one that lives, and then none does. */
 #define ALIVE_NS   1000000000ull
@@ -20,7 +13,6 @@
 /* Of where a ring is written on, whoever wrote that: no record is split, and it never wraps. */
 #define MOST_HEAD (UINT64_MAX >> 2 & ~7ull)
 
-__thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
 struct preload_lanes preload_lanes;
 
 static struct thread_ring *lanes[PRELOAD_MAX_RINGS];
@@ -28,25 +20,6 @@ static uint32_t holders[PRELOAD_MAX_RINGS]; /* ids of the threads that took them
 static uint32_t next_ring;
 static uint64_t in_vain_until;
 static uint32_t first_tid; /* the thread that took the first ring */
-
-void *preload_before_vfork(void)
-{
-	if (!preload_ready())
-		return (void *)(uintptr_t)preload_real.vfork;
-	/* Without a call they cannot be distinguished; the child's blocks are in the parent's
-	 * memory. */
-	preload_self.vforked = !preload_no_calls();
-	return (void *)(uintptr_t)preload_real.vfork;
-}
-
-bool thread_ring_is_child(void)
-{
-	if (!preload_no_calls() &&
-	    (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_state.pid)
-		return true;
-	preload_self.vforked = false;
-	return false;
-}
 
 bool preload_forget_rings(void)
 {
@@ -84,58 +57,6 @@ uint64_t thread_ring_time_in_steps(void)
 	return time;
 }
 
-bool preload_is_parent(void)
-{
-	return !preload_self.vforked || !thread_ring_is_child();
-}
-
-static void find_stack(uint32_t tid)
-{
-	extern void *__libc_stack_end __attribute__((weak));
-	struct preload_thread *self = &preload_self;
-	int saved_errno = errno;
-	pthread_attr_t attr;
-	struct rlimit limit;
-	void *lo;
-	size_t size;
-
-	self->internal_sp = (uint64_t)__builtin_frame_address(0);
-	if (tid == preload_state.pid &&
-	    preload_state.main_thread == (uint64_t)__builtin_thread_pointer()) {
-		uint64_t room = MAIN_STACK_MAX;
-
-		if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
-			room = limit.rlim_cur;
-		self->stack_hi = &__libc_stack_end ? (uint64_t)__libc_stack_end : 0;
-		self->stack_lo = self->stack_hi > room ? self->stack_hi - room : self->stack_hi;
-	} else if (!preload_real.pthread_getattr_np(pthread_self(), &attr)) {
-		if (!pthread_attr_getstack(&attr, &lo, &size)) {
-			uint64_t tcb = (uint64_t)__builtin_thread_pointer();
-
-			self->stack_lo = (uint64_t)lo;
-			self->stack_hi = (uint64_t)lo + size;
-			/* Above its frames are only its variables and the C library's notes. */
-			if (tcb > self->stack_lo && tcb < self->stack_hi)
-				self->stack_hi = tcb;
-		}
-		pthread_attr_destroy(&attr);
-	}
-	self->internal_sp = 0;
-	errno = saved_errno;
-}
-
-/* It allocates with the thread's own lock held, which find_stack() would wait for forever were that
- * the thread's first event: so the stack is found before. */
-EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
-{
-	const struct preload_thread *self = &preload_self;
-
-	if (preload_ready() && preload_shared() && !preload_no_calls() &&
-	    self->stack_lo == self->stack_hi)
-		find_stack((uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0));
-	return preload_real.pthread_getattr_np(thread, attr);
-}
-
 /* From the second thread on, all of them order their events by time. */
 static void note_thread(uint32_t tid)
 {
@@ -163,15 +84,12 @@ static struct thread_ring *make_lane(struct preload_header *h, uint32_t i)
 {
 	struct preload_ring *r = &h->rings[i];
 	struct thread_ring *lane = lanes[i];
-	long memory;
 
 	if (!lane) {
-		memory = (long)preload_real.mmap(NULL, sizeof(struct thread_ring),
-						 PROT_READ | PROT_WRITE,
-						 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (memory == -1)
+		lane = preload_get_memory(sizeof(*lane));
+		if (!lane)
 			return NULL;
-		lane = lanes[i] = (struct thread_ring *)memory;
+		lanes[i] = lane;
 	}
 	lane->ring = r;
 	lane->data = (uint8_t *)h + preload_ring_offset(&preload_settings.sizes, i);
@@ -234,17 +152,6 @@ static void tell_name(struct preload_ring *r)
 		__atomic_store_n(&r->name[i], name[i], __ATOMIC_RELAXED);
 }
 
-struct preload_header *thread_ring_find_memory(enum preload_loss kind)
-{
-	struct preload_header *h = preload_own.unclocked;
-
-	if (!h)
-		return preload_rejoin();
-	if (!preload_is_over(h))
-		thread_ring_lost(h, NULL, kind);
-	return NULL;
-}
-
 /* Is a ring still that of a thread that has ended?  The recorder gives it back, sooner or later. */
 static bool is_recorder_late(const struct preload_header *h)
 {
@@ -279,12 +186,11 @@ static struct thread_ring *open_lane(struct preload_header *h, uint32_t level)
 {
 	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
 	uint64_t start = preload_monotonic_ns();
-	int saved_errno = errno;
 	struct thread_ring *lane;
 
 	note_thread(tid);
 	if (preload_self.stack_lo == preload_self.stack_hi)
-		find_stack(tid);
+		thread_ring_find_stack(tid);
 	while (!(lane = take_ring(h, tid)) && wait_for_ring(h, start)) {
 		preload_wake(&h->wake);
 		preload_sleep(&h->ended, 0, 1000000);
@@ -294,7 +200,6 @@ static struct thread_ring *open_lane(struct preload_header *h, uint32_t level)
 		tell_name(lane->ring);
 	}
 	preload_self.lanes[level] = lane;
-	errno = saved_errno;
 	return lane;
 }
 
@@ -319,15 +224,7 @@ void thread_ring_lost(struct preload_header *h, struct thread_ring *lane, enum p
 {
 	uint64_t *counter = lane ? &lane->ring->lost[kind] : &h->lost[kind];
 
-	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-}
-
-void thread_ring_check_loader(uint64_t pc)
-{
-	/* Within the loader too: what it maps next may run at once. */
-	__atomic_store_n(&preload_lanes.loader_seen, preload_in_loader(pc), __ATOMIC_RELAXED);
-	preload_self.internal_sp = (uint64_t)__builtin_frame_address(0);
-	if (preload_modules_changed())
-		preload_maps_changed(true);
-	preload_self.internal_sp = 0;
+	/* What waited for room when the recording ended comes after its end. */
+	if (!preload_is_over(h))
+		__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }

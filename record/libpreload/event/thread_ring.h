@@ -73,14 +73,24 @@ struct preload_thread {
 	struct preload_counter counter;
 };
 
+#ifdef PRELOAD_INJECTED
+/* This thread.  Code that was injected has no variables of threads: what enters it saves its
+ * caller's register, and sets it. */
+register struct preload_thread *preload_self_at __asm__("r15");
+#define preload_self (*preload_self_at)
+#else
 /* This thread. */
 extern __thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
+#endif
 
 /* What holds for all threads. */
 extern struct preload_lanes {
 	bool loader_seen; /* the loader was at work: modules may have come or gone */
 	bool threads;	  /* more than one thread writes events */
 } preload_lanes;
+
+/* Find the stack of this thread, whose id is @tid; errno stays. */
+void thread_ring_find_stack(uint32_t tid);
 
 /* Make this thread's lane @level, which it has not; NULL: there is no ring. */
 struct thread_ring *thread_ring_open(struct preload_header *h, uint32_t level);
@@ -191,6 +201,10 @@ static inline void thread_ring_leave(struct thread_ring *lane)
  * left, and count as lost what they would have told.  Returns how many are still being written: to
  * the first of preload_self.lanes, each to one. */
 uint32_t abandoned_settle(struct preload_header *h, uint64_t sp);
+
+/* abandoned.c: was what this thread began at the stack pointer @at left by a jump, when an event
+ * comes at @sp? */
+bool abandoned_is_left(uint64_t at, uint64_t sp);
 
 /* sample.c: which calls are recorded when not all are. */
 

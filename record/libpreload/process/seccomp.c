@@ -22,11 +22,6 @@ bool preload_has_clock(void)
 	return how == PR_TSC_ENABLE;
 }
 
-void preload_tell_confined(struct preload_header *h, uint32_t how)
-{
-	__atomic_fetch_or(&h->confined, how, __ATOMIC_RELEASE);
-}
-
 /* What takes system calls is done now. */
 static void prepare(void)
 {

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -17,9 +16,7 @@
 
 #include "record/libpreload/guard/guard.h"
 
-#define MAPS_NS	     1000000000ull /* the recorder may take as long at least to look at mappings */
-#define PAUSES	     1000	   /* in the place of sleep */
-#define ARENA_HEADER 16		   /* before each block of the arena: its size */
+#define ARENA_HEADER 16 /* before each block of the arena: its size */
 
 union preload_own preload_own __attribute__((aligned(4096)));
 struct preload_state preload_state;
@@ -32,45 +29,6 @@ static unsigned long long modules_added, modules_removed;
 
 uint8_t preload_arena[PRELOAD_ARENA_BYTES] __attribute__((aligned(4096)));
 static size_t arena_used;
-
-long preload_syscall(long nr, long a, long b, long c, long d)
-{
-	register long r10 __asm__("r10") = d;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return result;
-}
-
-void preload_wake(uint32_t *word)
-{
-	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
-	/* Without a wake the recorder looks by itself. */
-	if (!preload_no_calls())
-		preload_syscall(SYS_futex, (long)word, FUTEX_WAKE, 1, 0);
-}
-
-void preload_wake_recorder(struct preload_header *h)
-{
-	if (__atomic_load_n(&h->asleep, __ATOMIC_RELAXED) &&
-	    __atomic_exchange_n(&h->asleep, 0, __ATOMIC_ACQ_REL))
-		preload_wake(&h->wake);
-}
-
-void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns)
-{
-	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u),
-			      .tv_nsec = (long)(ns % 1000000000u)};
-
-	if (!preload_no_calls())
-		preload_syscall(SYS_futex, (long)word, FUTEX_WAIT, (long)value, (long)&ts);
-	else
-		for (uint32_t i = 0; i < PAUSES; i++)
-			__builtin_ia32_pause();
-}
 
 uint64_t preload_monotonic_ns(void)
 {
@@ -130,39 +88,6 @@ bool preload_modules_changed(void)
 
 	dl_iterate_phdr(see_counts, &changed);
 	return changed;
-}
-
-void preload_maps_changed(bool wait)
-{
-	struct preload_header *h = preload_own.shared;
-	struct preload_process *p = preload_state.process;
-	uint64_t start, most = preload_settings.block_ns;
-	uint32_t ticket, done;
-
-	if (!h || preload_is_over(h))
-		return;
-	if (!wait || preload_no_calls()) {
-		__atomic_fetch_add(&p->maps_changed, 1, __ATOMIC_RELEASE);
-		/* By the time of the look it may be another mapping. */
-		if (wait)
-			__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	if (most < MAPS_NS)
-		most = MAPS_NS;
-	ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL);
-	preload_wake(&h->wake);
-	start = preload_monotonic_ns();
-	while (done = __atomic_load_n(&p->maps_done, __ATOMIC_ACQUIRE),
-	       (int32_t)(done - ticket) < 0) {
-		preload_sleep(&p->maps_done, done, 10000000);
-		if (preload_is_over(h))
-			return;
-		if (preload_monotonic_ns() - start < most)
-			continue;
-		__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
-		return;
-	}
 }
 
 /* The string after "@name=" in the environment; its entry's place goes to *@entry. */

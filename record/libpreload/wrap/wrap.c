@@ -251,45 +251,6 @@ static void tell_code(int prot, int flags)
 		preload_maps_changed(!(flags & MAP_ANONYMOUS));
 }
 
-/* Where files are mapped, so that mremap of one is not taken for an allocation: a table without
- * locks.  A mapping that finds no place in it counts as memory of the program's own once it is
- * moved: then it would be shown as a block, no worse. */
-#define FILE_SLOTS 4096u
-#define FILE_TRIES 32u
-
-static uint64_t file_slots[FILE_SLOTS]; /* addresses; 0: free */
-
-static uint64_t *file_slot(uint64_t addr, uint32_t i)
-{
-	uint32_t first = (uint32_t)((addr >> 12) * 0x9e3779b97f4a7c15ull >> 52);
-
-	return &file_slots[(first + i) % FILE_SLOTS];
-}
-
-/* Put @to in the place of @from near where @addr belongs.  False: there was none. */
-static bool replace_file(uint64_t addr, uint64_t from, uint64_t to)
-{
-	for (uint32_t i = 0; i < FILE_TRIES; i++) {
-		uint64_t was = from;
-
-		if (__atomic_compare_exchange_n(file_slot(addr, i), &was, to, false,
-						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			return true;
-	}
-	return false;
-}
-
-static void note_file(const void *addr)
-{
-	replace_file((uint64_t)addr, 0, (uint64_t)addr);
-}
-
-/* What is mapped at @addr will be no longer.  Returns whether that was a file. */
-static bool forget_file(const void *addr)
-{
-	return replace_file((uint64_t)addr, (uint64_t)addr, 0);
-}
-
 /* Arguments of mmap(2), which are more than fit into registers with a caller. */
 void *wrap_mmap(void *addr, size_t size, int prot, int flags, int fd, int64_t offset,
 		const struct caller *c)
@@ -312,7 +273,7 @@ void *wrap_mmap(void *addr, size_t size, int prot, int flags, int fd, int64_t of
 		preload_alloc(prot & EVENT_PROT_ANY ? FUNC_MMAP : FUNC_MMAP | FUNC_RESERVED, block,
 			      size, c);
 	else
-		note_file(block);
+		preload_note_file(block);
 	return block;
 }
 
@@ -321,7 +282,7 @@ static void *remap_file(void *old, size_t old_size, size_t size, int flags, void
 {
 	void *block = preload_real.mremap(old, old_size, size, flags, to);
 
-	note_file(block == MAP_FAILED ? old : block);
+	preload_note_file(block == MAP_FAILED ? old : block);
 	return block;
 }
 
@@ -336,7 +297,7 @@ void *wrap_mremap(void *old, size_t old_size, size_t size, int flags, void *to,
 	}
 	if (is_arena(c->pc))
 		return preload_real.mremap(old, old_size, size, flags, to);
-	if (forget_file(old))
+	if (preload_forget_file(old))
 		return remap_file(old, old_size, size, flags, to);
 	if (old_size && !(flags & MREMAP_DONTUNMAP))
 		preload_small(EVENT_UNMAP, old, old_size, c->pc);
@@ -361,7 +322,7 @@ EXPORT int munmap(void *addr, size_t size)
 	}
 	/* What the kernel would refuse unmaps nothing. */
 	if (!((uint64_t)addr & 4095) && size && !is_arena(pc)) {
-		forget_file(addr);
+		preload_forget_file(addr);
 		preload_small(EVENT_UNMAP, addr, size, pc);
 	}
 	return preload_real.munmap(addr, size);

@@ -1,0 +1,120 @@
+/* thread_state.c - what a thread knows of itself by the C library: its variables, its stack */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "record/libpreload/event/thread_ring.h"
+
+/* The main thread's stack grows to its limit; nothing else is mapped so near below its top. */
+#define MAIN_STACK_MAX (64ull << 20)
+
+__thread struct preload_thread preload_self __attribute__((tls_model("initial-exec")));
+
+void *preload_before_vfork(void)
+{
+	if (!preload_ready())
+		return (void *)(uintptr_t)preload_real.vfork;
+	/* Without a call they cannot be distinguished; the child's blocks are in the parent's
+	 * memory. */
+	preload_self.vforked = !preload_no_calls();
+	return (void *)(uintptr_t)preload_real.vfork;
+}
+
+bool thread_ring_is_child(void)
+{
+	if (!preload_no_calls() &&
+	    (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0) != preload_state.pid)
+		return true;
+	preload_self.vforked = false;
+	return false;
+}
+
+bool preload_is_parent(void)
+{
+	return !preload_self.vforked || !thread_ring_is_child();
+}
+
+void *preload_get_memory(size_t bytes)
+{
+	int saved_errno = errno;
+	void *memory = preload_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	errno = saved_errno;
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+void preload_give_memory_back(void *memory, size_t bytes)
+{
+	preload_real.munmap(memory, bytes);
+}
+
+void thread_ring_find_stack(uint32_t tid)
+{
+	extern void *__libc_stack_end __attribute__((weak));
+	struct preload_thread *self = &preload_self;
+	int saved_errno = errno;
+	pthread_attr_t attr;
+	struct rlimit limit;
+	void *lo;
+	size_t size;
+
+	self->internal_sp = (uint64_t)__builtin_frame_address(0);
+	if (tid == preload_state.pid &&
+	    preload_state.main_thread == (uint64_t)__builtin_thread_pointer()) {
+		uint64_t room = MAIN_STACK_MAX;
+
+		if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < room)
+			room = limit.rlim_cur;
+		self->stack_hi = &__libc_stack_end ? (uint64_t)__libc_stack_end : 0;
+		self->stack_lo = self->stack_hi > room ? self->stack_hi - room : self->stack_hi;
+	} else if (!preload_real.pthread_getattr_np(pthread_self(), &attr)) {
+		if (!pthread_attr_getstack(&attr, &lo, &size)) {
+			uint64_t tcb = (uint64_t)__builtin_thread_pointer();
+
+			self->stack_lo = (uint64_t)lo;
+			self->stack_hi = (uint64_t)lo + size;
+			/* Above its frames are only its variables and the C library's notes. */
+			if (tcb > self->stack_lo && tcb < self->stack_hi)
+				self->stack_hi = tcb;
+		}
+		pthread_attr_destroy(&attr);
+	}
+	self->internal_sp = 0;
+	errno = saved_errno;
+}
+
+/* It allocates with the thread's own lock held, which thread_ring_find_stack() would wait for
+ * forever were that the thread's first event: so the stack is found before. */
+EXPORT int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
+{
+	const struct preload_thread *self = &preload_self;
+
+	if (preload_ready() && preload_shared() && !preload_no_calls() &&
+	    self->stack_lo == self->stack_hi)
+		thread_ring_find_stack((uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0));
+	return preload_real.pthread_getattr_np(thread, attr);
+}
+
+struct preload_header *thread_ring_find_memory(enum preload_loss kind)
+{
+	struct preload_header *h = preload_own.unclocked;
+
+	if (!h)
+		return preload_rejoin();
+	if (!preload_is_over(h))
+		thread_ring_lost(h, NULL, kind);
+	return NULL;
+}
+
+void thread_ring_check_loader(uint64_t pc)
+{
+	/* Within the loader too: what it maps next may run at once. */
+	__atomic_store_n(&preload_lanes.loader_seen, preload_in_loader(pc), __ATOMIC_RELAXED);
+	preload_self.internal_sp = (uint64_t)__builtin_frame_address(0);
+	if (preload_modules_changed())
+		preload_maps_changed(true);
+	preload_self.internal_sp = 0;
+}

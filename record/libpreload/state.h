@@ -1,0 +1,40 @@
+/* state.h - what the code in a target goes by, once it is known: settings, and where code lies
+ *
+ * The preloaded library fills this in by itself.  Code that was put into a process that runs has it
+ * from the recorder.
+ */
+#ifndef LIBPRELOAD_STATE_H
+#define LIBPRELOAD_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/libpreload/ring.h"
+
+/* What the header of the memory said when it was mapped: others may write to that. */
+struct preload_settings {
+	struct preload_sizes sizes;
+	uint32_t stack_limit, clock;
+	uint32_t follow, recorder_pid, recorder_fd, guard;
+	uint64_t block_ns;
+	struct preload_filter filter;
+};
+
+/* Addresses from start on, and before end. */
+struct preload_range {
+	uint64_t start, end;
+};
+
+/* What is found out once, before anything is recorded. */
+struct preload_state {
+	bool ready;	  /* the functions are known, and whether we record */
+	bool guards;	  /* blocks have guard bytes, see guard.h */
+	uint32_t pid;	  /* that is recorded */
+	uint32_t program; /* as preload_process.program */
+	struct preload_process *process;
+	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */
+	uint64_t main_thread; /* where its control block is */
+	struct preload_range loader, allocator, libc, own; /* code */
+};
+
+#endif
