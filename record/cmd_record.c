@@ -16,6 +16,7 @@
 #include "record/base/kernel.h"
 #include "record/base/rlimits.h"
 #include "record/choose.h"
+#include "record/dry_run.h"
 #include "record/event_loop.h"
 #include "record/helper/helper_serve.h"
 #include "record/options.h"
@@ -31,31 +32,6 @@
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
 #define REFUSED (-2)
-
-static int dry_run(const struct session *s, const struct record_opts *o)
-{
-	const struct probes_opts probes = {.link = o->link};
-	struct allocator_opts how = o->allocators;
-	struct refusal_facts facts;
-	char why[REFUSAL_TEXT];
-	int err = 0;
-
-	for (size_t i = 0; !err && i < s->nr; i++) {
-		const struct target *t = &s->all[i]->target;
-		struct allocators a;
-
-		how.spares_handlers = probes_spare_handlers(&probes);
-		err = allocators_find(&a, t, &how);
-		if (!err)
-			dry_run_print(stdout, t, &a);
-		allocators_release(&a);
-	}
-	if (!err && o->argv && o->backend == BACKEND_AUTO && choose_refused(o, &facts, why))
-		log_warn("without --dry-run the command is recorded by the preloaded library, not "
-			 "by these probes: %s",
-			 why);
-	return err ? EXIT_RECORD_FAILED : 0;
-}
 
 /* A command that we have started, if any, and its end. */
 struct command {
@@ -75,6 +51,7 @@ static void give_up_privileges(struct session *s, struct command *c, int folder)
 	const struct privileges_later later = {.preload = s->preload != NULL,
 					       .perf = s->probes != NULL,
 					       .started = s->command != 0,
+					       .injects = s->inject != NULL,
 					       .stops = s->reach.stop};
 	struct helper_opts opts = {
 		.follow = s->follow, .programs = programs, .caps = privileges_needed(&later)};
@@ -223,7 +200,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	if (limits.duration_ns)
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
-		return dry_run(s, o);
+		return record_dry_run(s, o);
 	if (!s->preload && (choose_check(o, s->pid) || rlimits_check_files()))
 		return EXIT_RECORD_FAILED;
 	if (output_open(&out, &o->output, s->pid))
@@ -256,16 +233,38 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	return status;
 }
 
+/* What the code in the target is to do; where its memory comes from is for the caller to say. */
+static struct preload_opts preload_of(const struct record_opts *o)
+{
+	const uint32_t size = ring_size(o, true);
+
+	return (struct preload_opts){
+		.stack_limit = o->stack_limit,
+		.rings = {.nr_rings = PRELOAD_MAX_RINGS,
+			  .ring_size = size,
+			  .large_size = o->ring_size ? size : PRELOAD_USUAL_LARGE},
+		.filters = &o->filters,
+		.block_ns = o->block_ns,
+		.guard = o->guard,
+		.follow = o->follow,
+		.memory = -1};
+}
+
 static int record_processes(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command none = {0};
+	struct preload_opts inside = preload_of(o);
 	int err = 0, status = EXIT_RECORD_FAILED;
 
 	none.helper_err = helper_start(&none.helper, helper_serve);
 	signals_block();
 	for (size_t i = 0; !err && i < o->nr_pids; i++)
 		err = session_add_pid(&s, o->pids[i]);
+	if (!err && o->backend == BACKEND_INJECT && !o->dry_run)
+		err = session_open_inject(&s, &inside);
+	else if (!err && !o->dry_run)
+		err = session_remove_injected(&s);
 	if (!err)
 		status = record(&s, o, &none);
 	set_free(&s, &none);
@@ -289,16 +288,7 @@ static bool hides_memory(const struct record_opts *o)
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
 static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
 {
-	const uint32_t size = ring_size(o, true);
-	const struct preload_opts opts = {
-		.stack_limit = o->stack_limit,
-		.rings = {.nr_rings = PRELOAD_MAX_RINGS,
-			  .ring_size = size,
-			  .large_size = o->ring_size ? size : PRELOAD_USUAL_LARGE},
-		.filters = &o->filters,
-		.block_ns = o->block_ns,
-		.guard = o->guard,
-		.follow = o->follow};
+	const struct preload_opts opts = preload_of(o);
 	const unsigned int held = (o->follow ? SEIZE_CHILDREN : 0) | (o->reach ? SEIZE_EXIT : 0);
 	struct launch l;
 	int status;

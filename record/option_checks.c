@@ -51,6 +51,29 @@ static int check_preload(const struct record_opts *o)
 	return -EINVAL;
 }
 
+/* The code in a process that runs already records that one alone, and all its threads. */
+static int check_inject(const struct record_opts *o)
+{
+	if (o->nr_pids != 1)
+		log_error("--backend inject puts code into one process that runs: give -p PID; a "
+			  "command is recorded with --backend preload");
+	else if (o->follow)
+		log_error("--backend inject does not follow children, in which the code only "
+			  "forwards calls: leave --follow out, or use eBPF as root");
+	else if (filters_by_thread(&o->filters))
+		log_error(
+			"--backend inject records all threads from the start: leave the choice of "
+			"threads and --trigger out, or use eBPF as root");
+	else if (o->link != PROBE_LINK_AUTO || o->allocators.returns != RETURNS_AUTO)
+		log_error("--backend inject has no probes: leave --uprobes and --returns out");
+	else if (o->ring_size > PRELOAD_MOST_RING)
+		log_error("--backend inject has a ring for each thread: give --ring-size from 64K "
+			  "to 64M");
+	else
+		return 0;
+	return -EINVAL;
+}
+
 /* Guard bytes are put by the library alone. */
 static int check_guard(const struct record_opts *o)
 {
@@ -71,7 +94,7 @@ static int check_guard(const struct record_opts *o)
 /* Probes drop what finds the ring full, and never hold a thread up. */
 static int check_on_full(const struct record_opts *o)
 {
-	if (o->backend == BACKEND_PRELOAD && !o->nr_pids)
+	if ((o->backend == BACKEND_PRELOAD && !o->nr_pids) || o->backend == BACKEND_INJECT)
 		return 0;
 	log_error("--on-full is for the rings of the preloaded library, by which a command is "
 		  "recorded: leave it out%s",
@@ -145,6 +168,8 @@ int record_options_check(const struct record_opts *o)
 	if (o->on_full && check_on_full(o))
 		return -EINVAL;
 	if (o->backend == BACKEND_PRELOAD && check_preload(o))
+		return -EINVAL;
+	if (o->backend == BACKEND_INJECT && check_inject(o))
 		return -EINVAL;
 	if ((o->nr_pids != 0) != (o->argv != NULL))
 		return filters_check(&o->filters, o->pids, o->nr_pids);

@@ -19,6 +19,7 @@ enum record_backend {
 	BACKEND_AUTO, /* BPF where it is allowed, else preload for a command */
 	BACKEND_BPF,
 	BACKEND_PRELOAD,
+	BACKEND_INJECT, /* the library's code, put into a process that runs */
 };
 
 /* What the command line asks for; strings and argv are those of main(), borrowed. */

@@ -86,7 +86,7 @@ static void search_init(struct search *s, const struct target *t,
 	s->target = t;
 	s->objects = objects;
 	s->prefixed = prefix != NULL;
-	s->returns = opts->returns;
+	s->returns = opts->entries_alone ? RETURNS_PROBE : opts->returns;
 	if (s->returns == RETURNS_AUTO && !opts->spares_handlers && uses_altstack(t, objects))
 		s->returns = RETURNS_RET;
 	for (size_t i = 0; i < WANTED_NR; i++) {
@@ -371,6 +371,8 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 	if (err)
 		return err;
 	allocators_set_code(a, t, objects, no_loader);
+	if (opts->entries_alone)
+		return 0;
 	allocators_tell_of_operators(a);
 	allocators_tell_of_second_traps(a);
 	return allocators_tell_of_left(a);

@@ -73,6 +73,7 @@ struct allocator_opts {
 	bool no_operators;  /* leave operator new and delete alone, whichever file defines them */
 	enum returns_by returns;
 	bool spares_handlers; /* return probes do no harm to a handler on an alternate stack */
+	bool entries_alone;   /* nothing is probed: how functions return does not matter */
 };
 
 /*

@@ -11,6 +11,7 @@
 
 #include "array.h"
 #include "record/base/proc.h"
+#include "record/inject/inject.h"
 #include "record/privilege/helper_wire.h"
 #include "record/probe/links.h"
 #include "record/ptrace/seize.h"
@@ -218,6 +219,8 @@ static int serve(struct server *s, struct ward *w, int file, int *fd)
 		return let_go(w);
 	case HELPER_SIGNAL:
 		return send_signal(w, r->what);
+	case HELPER_EJECT:
+		return inject_remove(w->pid, (char *)s->reply.bytes);
 	}
 	return *fd < 0 ? *fd : 0;
 }
@@ -250,6 +253,7 @@ static int answer(struct server *s, int socket, int file)
 void helper_serve(int socket, const struct helper_opts *opts)
 {
 	struct server *s = calloc(1, sizeof(*s));
+	char why[INJECT_WHY];
 	int file, err = s ? 0 : -ENOMEM;
 
 	if (s) {
@@ -266,4 +270,8 @@ void helper_serve(int socket, const struct helper_opts *opts)
 		if (file >= 0)
 			close(file);
 	}
+	/* The recorder is gone.  If it was killed, it has left its code in its targets. */
+	for (size_t i = 0; s && i < s->nr; i++)
+		if (!proc_is_reaped(s->wards[i].pidfd) && inject_is_in(s->wards[i].pid))
+			inject_remove(s->wards[i].pid, why);
 }

@@ -22,6 +22,7 @@
 #include "record/preload/process/process_table.h"
 #include "record/preload/ring/merge_rings.h"
 #include "record/preload/ring/preload_clock.h"
+#include "record/preload/shared_memory.h"
 #include "record/preload/wakeup.h"
 #include "record/ptrace/launch.h"
 
@@ -43,51 +44,6 @@ struct preload {
 	bool stopped; /* by preload_stop() */
 	bool guard;   /* as struct preload_opts has it */
 };
-
-/*
- * A sealed memory that has no name, all zero, and cannot be made shorter under us.  *@memory_fd is
- * its descriptor, to be closed by the caller also on failure, -1 if there is none; *@bytes how much
- * was wanted, also on failure; *@out where it is mapped, to be unmapped, NULL on failure.  Returns
- * 0 or -errno, -EFBIG where no file may be so large.
- */
-static int make_memory(const struct preload_opts *opts, int *memory_fd, size_t *bytes,
-		       struct preload_header **out)
-{
-	int fd = memfd_create(PRELOAD_MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	void *memory;
-
-	*out = NULL;
-	*memory_fd = fd;
-	*bytes = preload_memory_bytes(&opts->rings, filters_by_thread(opts->filters));
-	if (rlimits_check_size(*bytes))
-		return -EFBIG;
-	if (fd < 0 || ftruncate(fd, (off_t)*bytes) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return -errno;
-	memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	*out = memory;
-	return 0;
-}
-
-/* Log why there are no @bytes of memory to share, the failure @err, and what to do, in one
- * sentence. */
-static void explain_memory(size_t bytes, int err)
-{
-	const char *limit = err == -EFBIG ? "the limit on the size of files (ulimit -f) is"
-			    : err == -ENOMEM
-				    ? "the limit on memory (ulimit -v), or what is free, is"
-				    : NULL;
-
-	if (limit)
-		log_error("cannot make the %zu MiB of memory that are shared with the command: %s "
-			  "below that; raise it, or give a smaller --ring-size",
-			  (bytes + (1u << 20) - 1) >> 20, limit);
-	else
-		log_error("cannot make memory to share with the command: %s%s", strerror(-err),
-			  err == -EMFILE ? " (ulimit -n)" : "");
-}
 
 static uint64_t to_ns(void *ctx, uint64_t time)
 {
@@ -203,7 +159,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .ctx = p};
 	struct preload_processes_opts processes = {
 		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
-	int err = make_memory(opts, &p->child.memory, &p->bytes, &p->memory);
+	int err = shared_memory_make(opts, &p->child.memory, &p->bytes, &p->memory);
 
 	if (err)
 		return err;
@@ -231,11 +187,12 @@ int preload_new(struct preload **out, const struct preload_opts *opts)
 		return -ENOMEM;
 	}
 	p->fd = p->child.memory = -1;
-	err = preload_find_library(p->child.library, sizeof(p->child.library));
+	err = opts->memory < 0 ? preload_find_library(p->child.library, sizeof(p->child.library))
+			       : 0;
 	if (!err) {
 		err = set_up(p, opts);
 		if (err)
-			explain_memory(p->bytes, err);
+			shared_memory_explain(p->bytes, err);
 	}
 	if (err)
 		preload_free(p);
@@ -262,24 +219,51 @@ static bool meet(struct preload *p, pid_t pid)
 	}
 }
 
+/* Be there for process @pid, the first, called @name.  Returns 0, or -errno after one sentence was
+ * logged. */
+static int listen_to(struct preload *p, pid_t pid, const char *name)
+{
+	int err;
+
+	/* It is no other process's that the recorder begins: a process that has it is recorded. */
+	madvise(p->memory, p->bytes, MADV_DONTFORK);
+	/* The library leaves when the recorder seems to be gone. */
+	if (!wakeup_start(&p->sleeper, p->memory, p->fd)) {
+		log_error("cannot record: no thread could be started");
+		return -EAGAIN;
+	}
+	err = preload_processes_start(p->processes, pid);
+	if (err)
+		log_error("cannot watch '%s': %s%s", name, strerror(-err),
+			  err == -EMFILE ? " (ulimit -n)" : "");
+	return err;
+}
+
+int preload_adopt(struct preload *p, pid_t pid)
+{
+	struct preload_process *first = &p->memory->processes[0];
+	char name[16];
+
+	snprintf(name, sizeof(name), "%d", (int)pid);
+	p->memory->hello = 1;
+	first->pid = (uint32_t)pid;
+	first->program = 1 << PRELOAD_SLOT_BITS;
+	return listen_to(p, pid, name);
+}
+
+struct preload_header *preload_shared_memory(const struct preload *p, size_t *bytes)
+{
+	*bytes = p->bytes;
+	return p->memory;
+}
+
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended)
 {
-	int status = preload_start(&p->child, argv, pid), err;
+	int status = preload_start(&p->child, argv, pid);
 
 	if (status)
 		return status;
-	/* It is no other process's that the recorder begins: a process that has it is recorded. */
-	madvise(p->memory, p->bytes, MADV_DONTFORK);
-	if (!wakeup_start(&p->sleeper, p->memory, p->fd)) {
-		log_error("cannot record: no thread could be started");
-		launch_abort(*pid);
-		return EXIT_RECORD_FAILED;
-	}
-	/* The library leaves when the recorder seems to be gone. */
-	err = preload_processes_start(p->processes, *pid);
-	if (err) {
-		log_error("cannot watch '%s': %s%s", argv[0], strerror(-err),
-			  err == -EMFILE ? " (ulimit -n)" : "");
+	if (listen_to(p, *pid, argv[0])) {
 		launch_abort(*pid);
 		return EXIT_RECORD_FAILED;
 	}

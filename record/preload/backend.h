@@ -1,7 +1,7 @@
 /* backend.h - events from a library preloaded into a command, without privileges
  *
  * The recorder makes the memory that both share, starts the command with the library, and takes the
- * events in.
+ * events in.  Or the same code was put into a process that runs already: then it maps the memory.
  */
 #ifndef RECORD_BACKEND_H
 #define RECORD_BACKEND_H
@@ -30,6 +30,9 @@ struct preload_opts {
 	uint64_t block_ns; /* how long a full ring may hold a thread up; 0: not at all */
 	bool guard;	   /* blocks have guard bytes, and overruns are reported */
 	bool follow;	   /* children are recorded, too */
+	/* An empty memfd that allows seals, owned from now on, which the target maps; -1: one is
+	 * made, and a command is started with the library. */
+	int memory;
 };
 
 /* Make what is shared.  On success *@out is released with preload_free(); on failure it is NULL and
@@ -42,6 +45,13 @@ int preload_new(struct preload **out, const struct preload_opts *opts);
  * status to give after one sentence, or LAUNCH_ENDED and *@ended.
  */
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
+
+/* Process @pid, which runs, is to write into the memory: it is the first process there, and has
+ * its go.  Returns 0, or -errno after one sentence was logged. */
+int preload_adopt(struct preload *p, pid_t pid);
+
+/* The memory itself, and how many bytes it has; borrowed. */
+struct preload_header *preload_shared_memory(const struct preload *p, size_t *bytes);
 
 /* Hand all that comes to @sink, which is copied; before the first preload_consume(). */
 void preload_set_sink(struct preload *p, const struct preload_sink *sink);

@@ -18,6 +18,7 @@ struct mlk_mapping;
 
 #define HELPER_MAX_READ	  4096 /* bytes of memory that can be requested at once */
 #define HELPER_MAX_PROBES 64   /* of one link */
+#define HELPER_WHY	  256  /* of a reason */
 
 /* Of /proc/PID; the last two as O_PATH, to be examined but not read. */
 enum helper_file {
@@ -110,6 +111,9 @@ bool helper_let_go(struct helper *h, pid_t pid);
 
 /* Send a recorded process a signal that ends it in order: SIGTERM or SIGHUP.  Returns 0. */
 int helper_signal(struct helper *h, pid_t pid, int sig);
+
+/* As inject_remove(), with the reason in @why, HELPER_WHY bytes. */
+int helper_eject(struct helper *h, pid_t pid, char *why);
 
 /* End it, and release @h; NULL is allowed. */
 void helper_stop(struct helper *h);

@@ -25,6 +25,7 @@ enum helper_op {
 	HELPER_HOLD,
 	HELPER_LET_GO,
 	HELPER_SIGNAL,
+	HELPER_EJECT,
 };
 
 /* What a helper_link says of its probes; of the arrays the first nr are set.  The descriptor of its

@@ -105,6 +105,8 @@ uint64_t privileges_needed(const struct privileges_later *later)
 		caps |= bit(CAP_SYS_ADMIN);
 	if (later->started)
 		caps |= bit(CAP_KILL);
+	if (later->injects)
+		caps |= bit(CAP_DAC_OVERRIDE);
 	if (later->stops)
 		caps |= bit(CAP_SYS_NICE);
 	/* Without that, the kernel lets a process examine another if it has all of its

@@ -19,6 +19,7 @@ struct privileges_later {
 	bool perf;    /* perf events are made: probes after exec, or when a main thread has ended */
 	bool preload; /* there are no probes, and none will be */
 	bool started; /* the target is our child: signals are passed on to it */
+	bool injects; /* code is taken out of a process, whose memory only its user may write */
 	bool stops;   /* it is stopped for a copy, which is not to wait for others */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "record/base/clock.h"
+#include "record/inject/inject.h"
 
 void process_release(struct process *p)
 {
@@ -86,6 +87,7 @@ bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns
 	}
 	p->nr_mappings = fresh.nr;
 	maps_keep_code(&fresh);
+	inject_leave_out(&fresh);
 	for (size_t i = 0; i < fresh.nr; i++)
 		trace_out_fail(out, module_table_identify(&out->modules, &p->target, out->writer,
 							  &fresh.v[i]));

@@ -9,6 +9,7 @@
 
 #include "array.h"
 #include "mleak.h"
+#include "record/inject/inject.h"
 
 struct process *session_find(struct session *s, pid_t pid)
 {
@@ -128,6 +129,8 @@ void session_write_accounts(struct session *s, bool last)
 void session_release(struct session *s)
 {
 	session_reach_close(s);
+	if (s->inject)
+		session_stop_inject(s); /* it could not begin */
 	for (size_t i = 0; i < s->nr; i++) {
 		if (s->probes)
 			session_drop_probes(s, s->all[i]);

@@ -13,6 +13,7 @@
 #include "record/probe/refusal.h"
 #include "record/process/process.h"
 #include "record/reach/snapshot.h"
+#include "record/session/backend.h"
 #include "record/target/memory_walker.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
@@ -21,6 +22,7 @@
 #include "record/trace/tally.h"
 
 struct helper;
+struct inject;
 struct shared_view;
 struct tracer;
 
@@ -86,38 +88,6 @@ struct session_reach {
 	struct process *of;
 };
 
-struct session;
-struct session_opts;
-
-/* Where the events come from: BPF probes, or the library that the command was started with. */
-struct backend {
-	const char *name; /* as the trace has it */
-	bool probes;	  /* the processes' functions are probed */
-	/* Look at the processes, and have their events come; as session_start(). */
-	int (*start)(struct session *s, const struct session_opts *opts);
-	/* Let the command run, if there is one. */
-	void (*go)(struct session *s);
-	/* The @i-th descriptor that is readable when much is waiting; -1: there are no more. */
-	int (*fd)(const struct session *s, int i);
-	/* Take in what is waiting; as session_drain(). */
-	bool (*consume)(struct session *s);
-	/* Add what was lost so far to @losses; at the end, say what of it has a reason. */
-	void (*losses)(const struct session *s, struct mlk_losses *losses);
-	void (*explain_losses)(const struct session *s);
-	/* Say why not one event came of @p. */
-	void (*explain)(const struct session *s, const struct process *p);
-	/* Nothing is recorded any more; what is waiting can still be consumed. */
-	void (*stop)(struct session *s);
-	/* Record or only count from now on what @choice says.  Returns 0, or -errno after the
-	 * sentence at @why, CHOICE_WHY bytes, was set.  NULL, as the next: not with this backend.
-	 */
-	int (*choose)(struct session *s, const struct choice *choice, char *why);
-	/* What is chosen now. */
-	void (*count_choices)(const struct session *s, struct choice_counts *counts);
-};
-
-extern const struct backend backend_bpf, backend_preload, backend_look;
-
 /* A recording's whole state.  It owns what it points to, but the helper and the tracer. */
 struct session {
 	const struct backend *backend; /* set by session_start() */
@@ -125,6 +95,7 @@ struct session {
 	struct sideband *sideband; /* NULL: not allowed */
 	struct probes *probes;	   /* NULL: preload */
 	struct preload *preload;   /* the events come from it; NULL: from probes */
+	struct inject *inject;	   /* with preload: code in a process that runs; NULL: a command */
 	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
 	struct process **all;	   /* in the order of their births; a number can come again */
 	size_t nr, room;
@@ -199,6 +170,15 @@ struct session_opts {
 /* Add process @pid to those recorded, before session_start(); the first is the one that the trace
  * is of.  On failure one sentence was logged.  Returns 0 or -errno. */
 int session_add_pid(struct session *s, pid_t pid);
+
+/* Before session_start(): the first process is recorded by code that is put into it, with what
+ * @opts say.  On failure one sentence was logged.  Returns 0 or -errno. */
+int session_open_inject(struct session *s, struct preload_opts *opts);
+
+/* Take out of the processes what a recorder that was killed has put there.  A uprobe at a function
+ * that is changed would let its thread go on within the jump.  Logs one sentence on failure, also
+ * if a recorder that lives needs it.  Returns 0 or -errno. */
+int session_remove_injected(const struct session *s);
 
 /*
  * Begin to record the processes added: write what the first one is, and attach the probes.  On
@@ -443,6 +423,11 @@ void exec_judge(struct session *s, struct process *p);
 /* The backends' start() and consume(): session_start.c, session_drain.c. */
 int session_start_bpf(struct session *s, const struct session_opts *opts);
 int session_start_preload(struct session *s, const struct session_opts *opts);
+int session_start_inject(struct session *s, const struct session_opts *opts);
+void session_stop_inject(struct session *s);
+
+/* Look at all processes.  On failure one sentence was logged.  Returns 0 or -errno. */
+int session_prepare_all(struct session *s, const struct session_opts *opts);
 int session_start_look(struct session *s, const struct session_opts *opts);
 bool session_drain_probes(struct session *s);
 bool session_drain_preload(struct session *s);

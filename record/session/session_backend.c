@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/inject/inject.h"
 #include "record/preload/preload_choices.h"
 #include "record/session/no_events.h"
 #include "record/session/session.h"
@@ -128,6 +129,27 @@ const struct backend backend_preload = {.name = "preload",
 					.choose = choose_preloaded,
 					.count_choices = count_preloaded};
 
+static void stop_nothing(struct session *s)
+{
+	(void)s;
+}
+
+static void explain_no_injected_events(const struct session *s, const struct process *p)
+{
+	(void)s;
+	no_events_explain(&p->target, &p->allocators, p->cpu_ticks);
+}
+
+const struct backend backend_inject = {.name = "inject",
+				       .start = session_start_inject,
+				       .go = stop_nothing,
+				       .fd = preloaded_fd,
+				       .consume = session_drain_preload,
+				       .losses = preloaded_losses,
+				       .explain_losses = explain_nothing,
+				       .explain = explain_no_injected_events,
+				       .stop = session_stop_inject};
+
 static int no_fd(const struct session *s, int i)
 {
 	(void)s, (void)i;
@@ -148,11 +170,6 @@ static void no_losses(const struct session *s, struct mlk_losses *losses)
 static void explain_no_look(const struct session *s, const struct process *p)
 {
 	(void)s, (void)p;
-}
-
-static void stop_nothing(struct session *s)
-{
-	(void)s;
 }
 
 const struct backend backend_look = {.name = MLK_BACKEND_MEMORY,
@@ -234,6 +251,7 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 	if (target_read_maps(&p->target, maps))
 		return false;
 	maps_keep_code(maps);
+	inject_leave_out(maps);
 	for (size_t i = 0; i < maps->nr; i++)
 		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
 							      s->out.writer, &maps->v[i]));

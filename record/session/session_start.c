@@ -317,8 +317,7 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 	return 0;
 }
 
-/* Look at all processes.  On failure one sentence was logged. */
-static int prepare_all(struct session *s, const struct session_opts *opts)
+int session_prepare_all(struct session *s, const struct session_opts *opts)
 {
 	int err = 0;
 
@@ -340,7 +339,7 @@ int session_start_bpf(struct session *s, const struct session_opts *opts)
 	loading_begin(&loading, s, opts);
 	s->allocator_opts.spares_handlers = probes_spare_handlers(&loading.opts);
 	deaf = listen_to(s); /* to its first event, too, a kernel has to wait for itself */
-	err = prepare_all(s, opts);
+	err = session_prepare_all(s, opts);
 	if (!err)
 		trace_all(s);
 	s->placing_ns = clock_now_ns();
@@ -362,7 +361,7 @@ int session_start_preload(struct session *s, const struct session_opts *opts)
 	int err;
 
 	s->out.listening = true; /* the library tells */
-	err = prepare_all(s, opts);
+	err = session_prepare_all(s, opts);
 	s->placing_ns = clock_now_ns();
 	if (err)
 		return err;
@@ -379,7 +378,7 @@ int session_start_look(struct session *s, const struct session_opts *opts)
 	int err;
 
 	s->out.listening = true; /* for so short a time */
-	err = prepare_all(s, opts);
+	err = session_prepare_all(s, opts);
 	s->placing_ns = s->armed_ns = clock_now_ns();
 	s->maps_known_ns = UINT64_MAX;
 	for (size_t i = 0; i < s->nr; i++)
@@ -391,7 +390,10 @@ int session_start(struct session *s, const struct session_opts *opts)
 {
 	int niceness = getpriority(PRIO_PROCESS, 0), err;
 
-	s->backend = s->looks ? &backend_look : s->preload ? &backend_preload : &backend_bpf;
+	s->backend = s->looks	  ? &backend_look
+		     : s->inject  ? &backend_inject
+		     : s->preload ? &backend_preload
+				  : &backend_bpf;
 	err = session_write_meta(s, opts);
 	s->out.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;

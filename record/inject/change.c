@@ -1,0 +1,151 @@
+/* change.c - see change.h */
+#include "record/inject/change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/base/clock.h"
+#include "record/inject/own_thread.h"
+#include "record/ptrace/stop_all.h"
+
+#define LIMIT_NS UINT64_C(5000000000) /* of all tries */
+#define APART_NS 1000000	      /* between two of them */
+#define STACK	 (UINT64_C(1) << 23)  /* bytes that are looked at, at most */
+#define NO_CALL	 UINT64_MAX	      /* of orig_rax: the thread is in no system call */
+#define SYSCALL	 2		      /* bytes of the instruction, to which it may go back */
+
+static bool is_within(const struct inject_change *changes, size_t nr, uint64_t pc)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (pc > changes[i].at && pc < changes[i].at + INJECT_CHANGE)
+			return true;
+	return false;
+}
+
+/* Is a word of the stack, the pc that a signal frame has kept, within the bytes? No call returns
+ * there: none stands in them. */
+static bool has_kept(const struct inject_change *changes, size_t nr, const struct inject_thread *t)
+{
+	uint64_t lo = UINT64_MAX, hi = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		lo = changes[i].at < lo ? changes[i].at : lo;
+		hi = changes[i].at > hi ? changes[i].at : hi;
+	}
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->words[i] - lo < hi + INJECT_CHANGE - lo &&
+		    is_within(changes, nr, t->words[i]))
+			return true;
+	return false;
+}
+
+/* Read the stack of @t into @buffer, of STACK bytes. */
+static void read_stack(const struct inject_change_opts *opts, struct inject_thread *t,
+		       uint64_t *buffer)
+{
+	uint64_t sp = t->regs.rsp & ~UINT64_C(7);
+	const struct mlk_mapping *m = maps_find(opts->maps, sp);
+	uint64_t most = m ? m->end - sp : 0;
+	ssize_t got = pread(opts->mem, buffer, most < STACK ? most : STACK, (off_t)sp);
+
+	t->words = buffer;
+	t->nr = got > 0 ? (size_t)got / sizeof(uint64_t) : 0;
+}
+
+/* Returns 0, -EAGAIN: a thread is there, or -errno. */
+static int look(const struct inject_change_opts *opts, const struct stop_all *s,
+		const struct inject_change *changes, size_t nr, uint64_t *buffer)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		struct inject_thread t = {.number = i};
+		int err = stop_all_regs(s, i, &t.tid, &t.regs);
+
+		if (err == -ESRCH)
+			continue; /* it has ended */
+		if (err)
+			return err;
+		read_stack(opts, &t, buffer);
+		if (is_within(changes, nr, t.regs.rip) ||
+		    (t.regs.orig_rax != NO_CALL && is_within(changes, nr, t.regs.rip - SYSCALL)) ||
+		    has_kept(changes, nr, &t) || (opts->is_there && opts->is_there(opts->ctx, &t)))
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+static int write_all(int mem, const struct inject_change *changes, size_t nr)
+{
+	uint8_t now[INJECT_CHANGE];
+
+	for (size_t i = 0; i < nr; i++)
+		if (pread(mem, now, sizeof(now), (off_t)changes[i].at) != sizeof(now) ||
+		    memcmp(now, changes[i].before, sizeof(now)) != 0)
+			return -EILSEQ;
+	for (size_t i = 0; i < nr; i++) {
+		ssize_t done = pwrite(mem, changes[i].after, INJECT_CHANGE, (off_t)changes[i].at);
+		int err = done == INJECT_CHANGE ? 0 : done < 0 ? -errno : -EIO;
+
+		if (!err)
+			continue;
+		while (i-- > 0) /* it was written once: so it can be again */
+			(void)!pwrite(mem, changes[i].before, INJECT_CHANGE, (off_t)changes[i].at);
+		return err;
+	}
+	return 0;
+}
+
+/* One of several. */
+struct
+try {
+	const struct inject_change_opts *opts;
+	const struct inject_change *changes;
+	size_t nr;
+	uint64_t *buffer;
+	unsigned int threads;
+	uint64_t stopped_ns;
+};
+
+/* In a thread of its own.  Returns 0, -EAGAIN: a thread is there, -ETIMEDOUT: one did not stop, or
+ * -errno. */
+static int try_once(void *arg)
+{
+	struct try *t = arg;
+	const uint64_t start_ns = clock_now_ns();
+	struct stop_all s = {0};
+	int err = stop_all_begin(&s, t->opts->pid);
+
+	if (!err)
+		err = look(t->opts, &s, t->changes, t->nr, t->buffer);
+	if (!err)
+		err = write_all(t->opts->mem, t->changes, t->nr);
+	t->threads = (unsigned int)s.nr;
+	stop_all_end(&s);
+	t->stopped_ns = clock_now_ns() - start_ns;
+	return err;
+}
+
+int inject_change(const struct inject_change_opts *opts, const struct inject_change *changes,
+		  size_t nr, unsigned int *threads, uint64_t *stopped_ns)
+{
+	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
+	struct try t = {.opts = opts, .changes = changes, .nr = nr, .buffer = malloc(STACK)};
+	int err = t.buffer ? -EAGAIN : -ENOMEM;
+
+	/* it may wait in the kernel for what cannot be interrupted, or for a processor */
+	while (err == -EAGAIN || err == -ETIMEDOUT) {
+		err = inject_in_thread(try_once, &t);
+		if (err != -EAGAIN && err != -ETIMEDOUT)
+			break;
+		if (clock_now_ns() > until_ns)
+			err = err == -EAGAIN ? -EBUSY : -ETIME;
+		else
+			nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
+	}
+	*threads = t.threads;
+	*stopped_ns = t.stopped_ns;
+	free(t.buffer);
+	return err;
+}

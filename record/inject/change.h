@@ -1,0 +1,56 @@
+/* change.h - bytes of code in a process that runs, changed while none of its threads is there */
+#ifndef RECORD_INJECT_CHANGE_H
+#define RECORD_INJECT_CHANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "record/target/maps.h"
+
+#define INJECT_CHANGE 5 /* bytes: a jump */
+
+/* What stands at an address, and what is to stand there. */
+struct inject_change {
+	uint64_t at;
+	uint8_t before[INJECT_CHANGE], after[INJECT_CHANGE];
+};
+
+/* A thread that is stopped, and what is on its stack: the words from its stack pointer on. */
+struct inject_thread {
+	pid_t tid;
+	size_t number; /* among all; 0: the first of a look at them */
+	struct user_regs_struct regs;
+	const uint64_t *words; /* borrowed for the call */
+	size_t nr;
+};
+
+/* Is @t where it must not be? */
+typedef bool inject_is_there_fn(void *ctx, const struct inject_thread *t);
+
+/* How it is done. */
+struct inject_change_opts {
+	pid_t pid;
+	int mem;		 /* of /proc/PID/mem, open for writing */
+	const struct maps *maps; /* all of its memory */
+	/* Asked of each thread, besides; NULL: nothing is. */
+	inject_is_there_fn *is_there;
+	void *ctx;
+};
+
+/*
+ * Stop all threads; where one is within bytes to be changed, or has come there by a signal handler
+ * to which it returns, or @opts->is_there, let them go and try again for a while.  Then make all
+ * of the @nr @changes.  With none, that all threads were elsewhere at one moment is all that comes
+ * of it.
+ *
+ * *@threads is how many there were, *@stopped_ns how long the last stop took.  Returns 0; -EBUSY: a
+ * thread stayed there; -ETIME: one did not stop; -EILSEQ: other bytes stand there than expected,
+ * and nothing was changed; or -errno.
+ */
+int inject_change(const struct inject_change_opts *opts, const struct inject_change *changes,
+		  size_t nr, unsigned int *threads, uint64_t *stopped_ns);
+
+#endif

@@ -1,0 +1,226 @@
+/* inject.c - see inject.h: how the code gets into the process */
+#include "record/inject/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/inject/change.h"
+#include "record/inject/inject_state.h"
+#include "record/inject/remove.h"
+#include "record/inject/threads.h"
+#include "record/inject/turn.h"
+
+int inject_open(struct inject **out, pid_t pid, char *why)
+{
+	struct inject *i = calloc(1, sizeof(*i));
+	const char *reason;
+	char path[32];
+	int turn = inject_turn_take(pid), err = turn < 0 ? turn : !i ? -ENOMEM : 0;
+
+	*out = NULL;
+	if (err)
+		give_failure(why, "cannot be changed just now", err);
+	else
+		err = inject_remove_now(pid, false, why); /* what another has left */
+	if (err) {
+		if (turn >= 0)
+			close(turn);
+		free(i);
+		return err;
+	}
+	*i = (struct inject){.pid = pid,
+			     .turn = turn,
+			     .mem = -1,
+			     .code = {.fd = -1, .there = -1},
+			     .rings = {.fd = -1, .there = -1},
+			     .why = why};
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	reason = image_get(&i->image);
+	i->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (reason)
+		give_reason(why, reason);
+	else if (i->mem < 0)
+		give_failure(why, "does not let its memory be written", -errno);
+	err = reason ? -ENOTSUP : i->mem < 0 ? -errno : inject_make_files(i);
+	if (err)
+		inject_free(i);
+	else
+		*out = i;
+	return err;
+}
+
+int inject_rings(struct inject *i)
+{
+	return fcntl(i->rings.fd, F_DUPFD_CLOEXEC, 0);
+}
+
+static void add_mapped(struct injected *to, uint64_t start, uint64_t bytes)
+{
+	to->mapped[to->nr_mapped++] = (struct preload_range){start, start + bytes};
+}
+
+static void describe(const struct inject *i, const struct allocators *a,
+		     const struct preload_header *rings, struct injected *to)
+{
+	const uint64_t first = i->shared + offsetof(struct preload_header, processes);
+
+	*to = (struct injected){.magic = INJECTED_MAGIC,
+				.nonce = rings->nonce,
+				.memory = i->base + i->image.all_bytes,
+				.settings = {.sizes = rings->sizes,
+					     .stack_limit = rings->stack_limit,
+					     .clock = rings->clock,
+					     .block_ns = rings->block_ns,
+					     .filter = rings->filter},
+				.state = {.ready = true,
+					  .pid = rings->processes[0].pid,
+					  .program = rings->processes[0].program,
+					  .process = (struct preload_process *)first,
+					  .own = {i->base, i->base + i->image.text_bytes}},
+				.code = a->code,
+				.nr_sites = (uint32_t)i->plan.nr};
+	add_mapped(to, i->base, block_bytes(i));
+	add_mapped(to, i->shared, i->shared_bytes);
+	for (size_t n = 0; n < i->plan.nr_islands; n++)
+		add_mapped(to, i->plan.islands[n].at, INJECT_ISLAND);
+	memcpy(to->sites, i->plan.sites, i->plan.nr * sizeof(to->sites[0]));
+}
+
+/* Write the file of the code, for good.  Returns 0 or -errno. */
+static int write_code(const struct inject *i, const struct injected *injected)
+{
+	const struct image *m = &i->image;
+	const size_t bytes = m->text_bytes + m->data_bytes;
+	const uint64_t islands = i->plan.nr_islands * INJECT_ISLAND;
+
+	if (pwrite(i->code.fd, m->bytes, bytes, 0) != (ssize_t)bytes ||
+	    pwrite(i->code.fd, injected, sizeof(*injected), (off_t)m->injected) !=
+		    (ssize_t)sizeof(*injected) ||
+	    pwrite(i->code.fd, i->plan.code, islands, (off_t)island_offset(i, 0)) !=
+		    (ssize_t)islands ||
+	    fcntl(i->code.fd, F_ADD_SEALS,
+		  F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
+		return -errno;
+	return 0;
+}
+
+/* The first function that cannot be changed. */
+struct refused {
+	const char *name, *why;
+};
+
+static void note_refused(void *ctx, const char *name, const char *why)
+{
+	struct refused *r = ctx;
+
+	if (why && !r->why)
+		*r = (struct refused){name, why};
+}
+
+/* With all places known: the changes, and what lies at those places. */
+static int prepare(struct inject *i, const struct allocators *a, const struct preload_header *rings,
+		   char *why)
+{
+	struct injected *injected = aligned_alloc(_Alignof(struct injected), sizeof(*injected));
+	struct refused refused = {0};
+	int err = injected ? inject_plan_sites(&i->plan, a, i->mem, &i->image, i->base,
+					       note_refused, &refused)
+			   : -ENOMEM;
+
+	if (err > 0) {
+		snprintf(why, INJECT_WHY, "has a function %s that cannot be changed: %s",
+			 refused.name, refused.why);
+		err = -ENOTSUP;
+	} else if (!err) {
+		describe(i, a, rings, injected);
+		err = inject_threads_describe(i->pid, i->mem, &i->maps, injected, why);
+		if (!err) {
+			err = write_code(i, injected);
+			if (err)
+				give_failure(why, "cannot have the code written", err);
+		}
+	} else {
+		give_failure(why, "cannot be read", err);
+	}
+	free(injected);
+	return err;
+}
+
+/* All is there: begin.  Returns 0 or -errno. */
+static int change(struct inject *i, struct inject_cost *cost, char *why)
+{
+	const struct inject_change_opts opts = {.pid = i->pid, .mem = i->mem, .maps = &i->maps};
+	int err = 0;
+
+	if (pwrite(i->mem, &i->shared, sizeof(i->shared), (off_t)(i->base + i->image.own)) !=
+	    (ssize_t)sizeof(i->shared))
+		err = -errno;
+	if (!err)
+		err = inject_change(&opts, i->plan.changes, i->plan.nr, &cost->threads,
+				    &cost->stopped_ns);
+	if (err == -EBUSY)
+		give_reason(why, "has a thread that stays where its code would be changed");
+	else if (err == -ETIME)
+		give_reason(why, "has a thread that does not stop");
+	else if (err == -EILSEQ)
+		give_reason(why, "has code that something else has just changed");
+	else if (err)
+		give_failure(why, "cannot be changed", err);
+	return err;
+}
+
+static int put(struct inject *i, const struct preload_header *rings, struct inject_cost *cost)
+{
+	char *why = i->why;
+	int err = inject_find_islands(i);
+
+	if (!err && ftruncate(i->code.fd, (off_t)island_offset(i, i->plan.nr_islands))) {
+		err = -errno;
+		give_failure(why, "cannot have a file of that size", err);
+	}
+	if (!err)
+		err = inject_take_places(i);
+	if (!err)
+		err = prepare(i, i->a, rings, why);
+	if (!err)
+		err = inject_fill_places(i);
+	if (!err)
+		err = change(i, cost, why);
+	return err;
+}
+
+int inject_put(struct inject *i, const struct allocators *a, const struct preload_header *rings,
+	       size_t bytes, struct inject_cost *cost, char *why)
+{
+	char removed[INJECT_WHY];
+	int err;
+
+	i->shared_bytes = bytes;
+	i->why = why;
+	i->a = a;
+	err = put(i, rings, cost);
+	if (err)
+		inject_remove_now(i->pid, true, removed);
+	close(i->turn);
+	i->turn = -1;
+	return err;
+}
+
+void inject_free(struct inject *i)
+{
+	if (!i)
+		return;
+	if (i->turn >= 0)
+		close(i->turn);
+	if (i->mem >= 0)
+		close(i->mem);
+	if (i->code.fd >= 0)
+		close(i->code.fd);
+	if (i->rings.fd >= 0)
+		close(i->rings.fd);
+	maps_release(&i->maps);
+	free(i);
+}

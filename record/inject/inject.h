@@ -1,0 +1,64 @@
+/* inject.h - the recorder's code in a process that runs: put there, and taken out again
+ *
+ * Nothing of the target's libraries is called.  Memory is mapped by system calls that a thread of
+ * it makes; all threads stand for the moment in which the entries of functions are changed.  Why
+ * it is done so is in doc/decisions/0058-code-put-into-a-running-process.md.
+ */
+#ifndef RECORD_INJECT_H
+#define RECORD_INJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "record/allocator/allocator.h"
+#include "record/libpreload/ring.h"
+#include "record/target/maps.h"
+
+#define INJECT_WHY 256 /* bytes of a sentence's part that says why not, behind "it " */
+
+struct inject; /* opaque: what one process gets */
+
+/* How often and how long all threads stood. */
+struct inject_cost {
+	unsigned int threads;
+	uint64_t stopped_ns; /* all of them, for the last change */
+};
+
+/* Begin with process @pid: two files without names are made there.  *@out is NULL on failure, and
+ * the reason in @why, INJECT_WHY bytes.  Returns 0 or -errno. */
+int inject_open(struct inject **out, pid_t pid, char *why);
+
+/* The empty file for the rings: a descriptor that becomes the caller's. */
+int inject_rings(struct inject *i);
+
+/* Change the entries of the functions @a, so that they write into the memory @rings of @bytes,
+ * which is the file of inject_rings().  On failure nothing is changed, and the reason is in @why.
+ * Returns 0 or -errno. */
+int inject_put(struct inject *i, const struct allocators *a, const struct preload_header *rings,
+	       size_t bytes, struct inject_cost *cost, char *why);
+
+/* Print which entries of @a, functions of process @pid, could be changed, and why others not.
+ * Returns 0 or -errno. */
+int inject_explain(FILE *out, pid_t pid, const struct allocators *a);
+
+/* What inject_put() has mapped so far, and changed: as inject_remove(), of one's own. */
+int inject_take_back(pid_t pid, char *why);
+
+/* Take what was put into a process out of @maps, its mappings: it is no module of the target's. */
+void inject_leave_out(struct maps *maps);
+
+/* NULL is allowed; what is in the process stays there. */
+void inject_free(struct inject *i);
+
+/* Has process @pid code of inject_put()'s?  False also where that cannot be said. */
+bool inject_is_in(pid_t pid);
+
+/* Take out of process @pid what inject_put() left there, this program's or another's that was
+ * killed.  Returns 0, also if there is nothing; -EBUSY: its threads did not leave the code, which
+ * only forwards calls from now on; or -errno, with the reason in @why. */
+int inject_remove(pid_t pid, char *why);
+
+#endif

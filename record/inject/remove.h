@@ -1,0 +1,11 @@
+/* remove.h - for inject.c alone */
+#ifndef RECORD_INJECT_REMOVE_H
+#define RECORD_INJECT_REMOVE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* As inject_take_back() with @own, else as inject_remove(), for a caller whose turn it is. */
+int inject_remove_now(pid_t pid, bool own, char *why);
+
+#endif

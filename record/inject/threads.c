@@ -1,0 +1,231 @@
+/* threads.c - see threads.h */
+#include "record/inject/threads.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "record/base/proc.h"
+#include "record/inject/inject.h"
+#include "record/inject/own_thread.h"
+#include "record/ptrace/stop_all.h"
+#include "record/target/target.h"
+
+#define BLOCK	   4096			/* bytes of a thread's control block in which its id is */
+#define TRIES	   20			/* of a quarter of a second, to stop all threads */
+#define CODE_64	   0x33			/* the selector of 64-bit code */
+#define FLAGS_SET  0x2			/* of eflags: always */
+#define FLAGS_END  (UINT64_C(1) << 22)	/* of eflags: beyond them */
+#define MAIN_STACK (UINT64_C(64) << 20) /* nothing else is mapped so near below its top */
+
+/* Bit i: the id may be at the offset 4 * i. */
+struct places {
+	uint64_t bits[BLOCK / 4 / 64];
+};
+
+static void narrow(struct places *p, const uint32_t *block, size_t nr, uint32_t tid)
+{
+	for (size_t i = 0; i < BLOCK / 4; i++)
+		if (i >= nr || block[i] != tid)
+			p->bits[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
+/* Look at one thread, which stands.  Returns why that cannot be, or NULL. */
+static const char *look_at(int mem, pid_t tid, const struct user_regs_struct *regs,
+			   struct places *p)
+{
+	uint32_t block[BLOCK / 4];
+	uint64_t self = 0;
+	ssize_t got;
+
+	if (regs->cs != CODE_64)
+		return "runs code of 32 bits";
+	got = pread(mem, block, sizeof(block), (off_t)regs->fs_base);
+	if (got >= (ssize_t)sizeof(self))
+		memcpy(&self, block, sizeof(self));
+	if (!regs->fs_base || self != regs->fs_base)
+		return "has a thread without a control block of the C library's";
+	narrow(p, block, (size_t)got / sizeof(block[0]), (uint32_t)tid);
+	return NULL;
+}
+
+static const char *look_at_all(const struct stop_all *s, int mem, struct places *p)
+{
+	const char *why = NULL;
+
+	for (size_t i = 0; i < s->nr && !why; i++) {
+		struct user_regs_struct regs;
+		pid_t tid;
+
+		if (!stop_all_regs(s, i, &tid, &regs))
+			why = look_at(mem, tid, &regs, p);
+	}
+	return why;
+}
+
+/* The loader's code, where that is a file of its own; musl's is the C library. */
+static struct preload_range loader_of(const struct target *t, const struct maps *maps)
+{
+	const struct mlk_mapping *at = maps_find(maps, target_auxv(t, AT_BASE));
+
+	for (size_t i = 0; at && !target_is_libc(at->path) && i < maps->nr; i++)
+		if (maps_same_file(&maps->v[i], at) && maps->v[i].perms & MLK_PERM_X)
+			return (struct preload_range){maps->v[i].start, maps->v[i].end};
+	return (struct preload_range){0, 0};
+}
+
+/* Where the main thread's frames are: below what the kernel had put there for its start. */
+static struct preload_range main_stack(pid_t pid)
+{
+	char text[1024], *at;
+	uint64_t top = 0, room = MAIN_STACK;
+	struct rlimit limit;
+
+	proc_read(text, sizeof(text), "/proc/%d/stat", (int)pid);
+	at = strrchr(text, ')'); /* behind it is field 3; startstack is field 28 */
+	for (int field = 2; at && field < 28; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		top = strtoull(at, NULL, 10);
+	if (!prlimit(pid, RLIMIT_STACK, NULL, &limit) && limit.rlim_cur < room)
+		room = limit.rlim_cur;
+	return (struct preload_range){top > room ? top - room : top, top};
+}
+
+/* What one look at all threads has. */
+struct looking {
+	pid_t pid;
+	int mem;
+	struct places places;
+	const char *why; /* they cannot be recorded; NULL: they can */
+};
+
+/* In a thread of its own.  Returns 0 or -errno. */
+static int look_once(void *arg)
+{
+	struct looking *l = arg;
+	struct stop_all s = {0};
+	int err = stop_all_begin(&s, l->pid);
+
+	memset(&l->places, 0xff, sizeof(l->places));
+	if (!err)
+		l->why = look_at_all(&s, l->mem, &l->places);
+	stop_all_end(&s);
+	return err;
+}
+
+int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
+			    char *why)
+{
+	const struct target t = {.pid = pid, .task = pid};
+	struct looking l = {.pid = pid, .mem = mem};
+	const uint64_t *bits = l.places.bits;
+	int err = -ETIMEDOUT;
+
+	for (int tries = 0; err == -ETIMEDOUT && tries < TRIES; tries++)
+		err = inject_in_thread(look_once, &l);
+	if (err) {
+		snprintf(why, INJECT_WHY, "cannot be stopped: %s", strerror(-err));
+		return err;
+	}
+	for (size_t i = 0; i < BLOCK / 4 && !to->tid_offset; i++)
+		if (bits[i / 64] >> i % 64 & 1)
+			to->tid_offset = 4 * i;
+	if (!l.why && !to->tid_offset)
+		l.why = "has threads whose ids are not in their control blocks";
+	if (l.why) {
+		snprintf(why, INJECT_WHY, "%s", l.why);
+		return -ENOTSUP;
+	}
+	to->state.loader = loader_of(&t, maps);
+	to->main_stack = main_stack(pid);
+	return 0;
+}
+
+/* Is @pc in the image's code or in an island? */
+static bool is_ours(const struct inject_inside *in, uint64_t pc)
+{
+	const struct injected *i = in->injected;
+
+	if (pc - in->base < in->head.text_end)
+		return true;
+	/* behind the image and the rings are the islands */
+	for (uint32_t n = 2; n < i->nr_mapped; n++)
+		if (pc - i->mapped[n].start < i->mapped[n].end - i->mapped[n].start)
+			return true;
+	return false;
+}
+
+/* Is there a call of @len bytes at @at, through a register or through memory: ff /2? */
+static bool is_indirect_call(const uint8_t *at, size_t len)
+{
+	const uint8_t mod = at[1] >> 6, rm = at[1] & 7;
+	const bool index = mod != 3 && rm == 4;
+	size_t bytes = 2 + index + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
+
+	if (mod == 0 && (rm == 5 || (index && (at[2] & 7) == 5)))
+		bytes += 4; /* relative to rip, or to nothing */
+	return at[0] == 0xff && (at[1] & 0x38) == 0x10 && bytes == len;
+}
+
+/* Does @pc follow a call instruction of the image?  Then it is a return address, perhaps one that
+ * was left on the stack, and the thread's note tells whether it is in use. */
+static bool is_return(const struct inject_inside *in, uint64_t pc)
+{
+	const uint64_t into = pc - in->base;
+	const uint8_t *at = in->text + into;
+
+	if (into >= in->head.text_end || into < 7)
+		return false;
+	for (size_t len = 2; len <= 7; len++)
+		if (is_indirect_call(at - len, len))
+			return true;
+	return at[-5] == 0xe8;
+}
+
+static bool is_noted(const struct inject_inside *in, const struct inject_thread *t)
+{
+	for (uint32_t n = 0; n < in->head.nr_threads; n++)
+		if (in->threads[n].tcb == t->regs.fs_base)
+			return in->threads[n].inside && in->threads[n].tid == (uint32_t)t->tid;
+	return false;
+}
+
+/* False: they cannot be read, or there are threads that have none. */
+static bool read_notes(const struct inject_inside *in)
+{
+	const size_t bytes = in->head.nr_threads * sizeof(*in->threads);
+	const uint64_t strangers_at =
+		in->base + in->head.injected + offsetof(struct injected, nr_strangers);
+	uint64_t strangers;
+
+	return pread(in->mem, in->threads, bytes, (off_t)(in->base + in->head.threads)) ==
+		       (ssize_t)bytes &&
+	       pread(in->mem, &strangers, sizeof(strangers), (off_t)strangers_at) ==
+		       sizeof(strangers) &&
+	       !strangers;
+}
+
+/* Is the word @i of a stack the pc in a signal's frame?  There the flags and the segment of user
+ * space's code follow (struct sigcontext). */
+static bool is_kept(const struct inject_thread *t, size_t i)
+{
+	return i + 2 < t->nr && t->words[i + 1] & FLAGS_SET && t->words[i + 1] < FLAGS_END &&
+	       (t->words[i + 2] & 0xffff) == CODE_64;
+}
+
+bool inject_threads_inside(void *ctx, const struct inject_thread *t)
+{
+	struct inject_inside *in = ctx;
+	if (t->number == 0 && !read_notes(in))
+		return true;
+	if (is_ours(in, t->regs.rip) || is_noted(in, t))
+		return true;
+	for (size_t i = 0; i < t->nr; i++)
+		if (is_ours(in, t->words[i]) && (!is_return(in, t->words[i]) || is_kept(t, i)))
+			return true;
+	return false;
+}
