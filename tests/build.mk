@@ -138,6 +138,7 @@ acceptance: deps
 	$(Q)$(SUBMAKE) acceptance-cfi
 	$(Q)$(SUBMAKE) acceptance-reach
 	$(Q)$(SUBMAKE) acceptance-graphs
+	$(Q)$(SUBMAKE) acceptance-inject
 	$(Q)$(SUBMAKE) acceptance-load
 
 # Lost ones, and held ones; of each a twelfth has each shape.
@@ -161,6 +162,16 @@ acceptance-graphs: deps
 	$(Q)MLEAK_GRAPH=1000000 MLEAK_GRAPH_SEEDS=$(GRAPHS) MLEAK_GRAPH_TABLE=$(abspath $(O))/graphs.txt \
 		python3 tests/run.py --build $(O) --jobs 1 --filter ManyGraphsTest live
 	$(Q)cat $(O)/graphs.txt
+
+# Attaches and detaches with each allocator and server, and recorders that are killed at each of four occasions.
+CYCLES ?= 1000
+KILLS  ?= 200
+
+## acceptance-inject: put code into programs under load and take it out again, a thousand times; kill recorders
+acceptance-inject: deps servers
+	$(Q)$(SUBMAKE) all
+	$(Q)MLEAK_INJECT_CYCLES=$(CYCLES) MLEAK_INJECT_KILLS=$(KILLS) python3 tests/run.py --build $(O) \
+		--filter 'test_inject_(cycles|servers)' live
 
 ## acceptance-load: loads of 30 seconds each, the instructions of an allocation, the most that gets through
 acceptance-load: deps
@@ -212,4 +223,4 @@ $(O)/tests/unit/test_fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-graphs acceptance-load check-kernels
+.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-graphs acceptance-inject acceptance-load check-kernels

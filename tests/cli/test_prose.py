@@ -39,6 +39,13 @@ class ProseTest(LintCase):
                          ["0.md:3: a table cell of 16 words, more than 15"])
         self.assertEqual(len(self.findings(head + "| a \\| %s | c |\n" % " ".join(["b"] * 14))), 1)
 
+    def test_a_table_that_a_program_printed_is_not_checked(self):
+        table = "| a | b |\n|---|---|\n| a | %s |\n" % " ".join(["c"] * 16)
+        printed = "<!-- names: printed by it.py -->\n\n" + table + "\n<!-- end of names -->\n"
+        self.assertEqual(self.findings(printed), [])
+        self.assertEqual(self.findings(printed + table),
+                         ["0.md:10: a table cell of 16 words, more than 15"])
+
     def test_the_median_of_a_file_and_of_all(self):
         long = words(40) + "\n" + words(10) + "\n" + words(60)
         self.assertEqual(self.findings(long), ["0.md:1: the median paragraph has 40 words, not below 40"])

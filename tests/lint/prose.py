@@ -5,7 +5,8 @@ usage: prose.py [FILE...]
 
 Without files it checks README.md and all *.md files below doc/, samples/, tests/ and .github/.  A
 paragraph is a block of text between empty lines, or one list item.  Headings, code blocks, tables
-and HTML comments are not paragraphs.  A link counts as its text.
+and HTML comments are not paragraphs.  A link counts as its text.  A table that a program printed,
+between <!-- NAME: printed by PROGRAM --> and <!-- end of NAME -->, is not checked.
 
 Prints 'file:line: what is wrong' for each finding.  Exit status: 0 when there is none, else 1.
 """
@@ -26,7 +27,8 @@ FENCE = re.compile(r"^\s*(?:>\s*)*(```|~~~)")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 BREAK = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*_]\s*){3,}$|$)")  # a heading, a rule or an empty line
 LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
-COMMENT = re.compile(r"<!--.*?-->", re.S)
+# A comment, or all that a program has printed between two of them: lists of names are no prose.
+COMMENT = re.compile(r"<!-- \w+: printed by .*?<!-- end of \w+ -->|<!--.*?-->", re.S)
 
 
 def count_words(text):
@@ -34,7 +36,7 @@ def count_words(text):
 
 
 def blank_comments(text):
-    """@text without HTML comments, with as many lines."""
+    """@text without comments and what is printed, with as many lines."""
     return COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 

@@ -1,0 +1,84 @@
+"""Code put into a process that runs counts what the process counted, with each allocator."""
+
+import os
+import unittest
+
+from injecttest import KINDS, PATH, InjectCase, State, ours_in
+from mleaktest import AS_NOBODY, Sum, parse_totals, wait_until
+
+
+@unittest.skipIf(os.geteuid(), "needs root, to be another user")
+class UsersTest(InjectCase):
+    def test_as_another_user(self):
+        """A process of one's own needs no privileges."""
+        target = self.start_target(**AS_NOBODY)
+        self.assertEqual(target.pause().blocks, 0)
+        os.mkdir(self.path("of-nobody"))
+        os.chmod(self.path("of-nobody"), 0o777)
+        trace = "of-nobody/x.mlk"
+        state = State(target.pid)
+        mleak = self.attach(target.pid, trace=trace, **AS_NOBODY)
+        _, leaked = target.leak()
+        self.detach(mleak)
+        self.assertEqual(self.sum_of(PATH, trace), leaked)
+        self.assert_unchanged(target.pid, state, whole=True)
+        target.end()
+
+    def test_anothers_process(self):
+        """Root takes its code out of a process of another user, too."""
+        target = self.start_target(**AS_NOBODY)
+        state = State(target.pid)
+        mleak = self.attach(target.pid)
+        _, leaked = target.leak()
+        self.detach(mleak)
+        self.assertEqual(self.sum_of(PATH), leaked)
+        self.assert_unchanged(target.pid, state, whole=True)
+        target.end()
+
+    def test_a_recorder_of_anothers_process_is_killed(self):
+        """Its helper has the privileges to take out what it left."""
+        target = self.start_target(**AS_NOBODY)
+        state = State(target.pid)
+        mleak = self.attach(target.pid)
+        target.leak()
+        mleak.kill()
+        mleak.wait()
+        wait_until(lambda: not ours_in(target.pid), "the helper takes nothing out")
+        self.assert_unchanged(target.pid, state, whole=True)
+        target.end()
+
+
+class ExactTest(InjectCase):
+    def check_exact(self, kind):
+        target = self.start_target(kind)
+        target.go()
+        before = target.pause(empty=True)
+        state = State(target.pid)
+        mleak = self.attach(target.pid)
+        target.go()
+        blocks, leaked = target.leak()
+        target.check()
+        held = target.pause()
+        said = self.detach(mleak)
+        self.assertIn("0 lost", said)
+        self.assertEqual((blocks, leaked), (23, 23 * 47))
+        self.assertEqual(self.info()["with"], "inject")
+        trace = self.path("x.mlk")
+        totals = parse_totals(self.report(trace))
+        self.assertEqual(totals.lost, 0)
+        if "musl" not in kind:  # Debian's is built without unwind tables: nobody gets below main()
+            self.assert_whole(totals)
+        self.assertEqual(totals.outstanding, Sum(held.blocks + blocks, held.bytes + leaked))
+        self.assertEqual(totals.allocations.blocks, held.calls - before.calls + blocks)
+        self.assertEqual(self.sum_of(PATH), leaked)
+        self.assertEqual(self.sum_of(["leak_here"]), leaked)
+        self.assert_unchanged(target.pid, state)
+        target.end()
+
+
+def exact(kind):
+    return lambda self: self.check_exact(kind)
+
+
+for name in KINDS:
+    setattr(ExactTest, "test_" + name.replace("-", "_"), exact(name))
