@@ -30,7 +30,8 @@ bench-unwind: all $(O)/tests/bench/unwind
 bench-cfi: $(O)/tests/bench/cfi
 	$(Q)$(O)/tests/bench/cfi
 
-$(O)/tests/bench/pair $(O)/tests/bench/cost_target $(O)/tests/bench/preload_target $(O)/tests/load/load: $(O)/%: %.c
+$(addprefix $(O)/tests/,$(addprefix bench/,pair told_pairs cost_target preload_target) load/load): \
+		$(O)/%: %.c
 	$(call say,SAMPLE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -o $@ $<
@@ -42,8 +43,9 @@ $(O)/tests/bench/cpu_time.so: tests/bench/cpu_time.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAMPLE_FLAGS) -D_GNU_SOURCE -shared -fPIC -o $@ $<
 
-## bench-preload: measure what recording by the preloaded library costs a program, against heaptrack
-bench-preload: all $(O)/tests/bench/preload_target $(O)/tests/bench/cpu_time.so
+## bench-preload: measure what recording by the preloaded library costs a program, against heaptrack and the other backends
+bench-preload: all $(addprefix $(O)/tests/bench/,preload_target told_pairs cpu_time.so)
+	$(Q)python3 tests/bench/backends.py $(O)/mleak $(O)/tests/bench/told_pairs
 	$(Q)python3 tests/bench/preload.py $(O)/mleak $(O)/tests/bench
 
 ## bench-report: measure how long a report takes, against heaptrack_print and perf report (as root, some minutes)
