@@ -204,9 +204,8 @@ static const struct option_info table[] = {
 	{.key = OPT_BACKEND,
 	 .name = "backend",
 	 .arg = "KIND",
-	 .help = "bpf, preload (no privileges, commands only), inject (-p only: code is put into "
-		 "the "
-		 "process), or auto: bpf where it is allowed [auto]",
+	 .help = "bpf, preload (no privileges, commands only), inject (-p only: puts code "
+		 "into the process), or auto: bpf where it is allowed [auto]",
 	 .values = "auto bpf preload inject"},
 	{.key = OPT_RING_SIZE,
 	 .name = "ring-size",

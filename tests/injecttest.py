@@ -165,6 +165,15 @@ class InjectCase(Case):
         folded = self.report(self.path(trace), "--format=folded")
         return sum(s.bytes for s in parse_folded(folded) if ends_in(s.frames, path))
 
+    def assert_goes_on(self, target, state, mleak, trace="x.mlk"):
+        """The recorder @mleak of @target has what that leaks, and leaves it as it was, @state."""
+        _, leaked = target.leak()
+        target.check()
+        self.detach(mleak)
+        self.assertEqual(self.sum_of(PATH, trace), leaked)
+        self.assert_unchanged(target.pid, state)
+        target.end()
+
     def assert_unchanged(self, pid, before, whole=False):
         """Process @pid has what it had @before and nothing of ours; if @whole no mapping more, either."""
         now = State(pid)

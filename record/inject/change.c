@@ -17,6 +17,16 @@
 #define NO_CALL	 UINT64_MAX	      /* of orig_rax: the thread is in no system call */
 #define SYSCALL	 2		      /* bytes of the instruction, to which it may go back */
 
+void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t start_ns)
+{
+	const uint64_t ns = clock_now_ns() - start_ns;
+
+	cost->threads = (unsigned int)threads;
+	cost->stopped_ns += ns;
+	if (ns > cost->longest_ns)
+		cost->longest_ns = ns;
+}
+
 static bool is_within(const struct inject_change *changes, size_t nr, uint64_t pc)
 {
 	for (size_t i = 0; i < nr; i++)
@@ -48,7 +58,8 @@ static void read_stack(const struct inject_change_opts *opts, struct inject_thre
 {
 	uint64_t sp = t->regs.rsp & ~UINT64_C(7);
 	const struct mlk_mapping *m = maps_find(opts->maps, sp);
-	uint64_t most = m ? m->end - sp : 0;
+	/* one that is new since is not known: as far as there is memory */
+	uint64_t most = m ? m->end - sp : STACK;
 	ssize_t got = pread(opts->mem, buffer, most < STACK ? most : STACK, (off_t)sp);
 
 	t->words = buffer;
@@ -98,40 +109,40 @@ static int write_all(int mem, const struct inject_change *changes, size_t nr)
 }
 
 /* One of several. */
-struct
-try {
+struct attempt {
 	const struct inject_change_opts *opts;
 	const struct inject_change *changes;
 	size_t nr;
 	uint64_t *buffer;
-	unsigned int threads;
-	uint64_t stopped_ns;
+	struct inject_cost *cost;
 };
 
 /* In a thread of its own.  Returns 0, -EAGAIN: a thread is there, -ETIMEDOUT: one did not stop, or
  * -errno. */
 static int try_once(void *arg)
 {
-	struct try *t = arg;
+	struct attempt *t = arg;
 	const uint64_t start_ns = clock_now_ns();
 	struct stop_all s = {0};
+	size_t nr;
 	int err = stop_all_begin(&s, t->opts->pid);
 
 	if (!err)
 		err = look(t->opts, &s, t->changes, t->nr, t->buffer);
 	if (!err)
 		err = write_all(t->opts->mem, t->changes, t->nr);
-	t->threads = (unsigned int)s.nr;
+	nr = s.nr;
 	stop_all_end(&s);
-	t->stopped_ns = clock_now_ns() - start_ns;
+	inject_cost_add(t->cost, nr, start_ns);
 	return err;
 }
 
 int inject_change(const struct inject_change_opts *opts, const struct inject_change *changes,
-		  size_t nr, unsigned int *threads, uint64_t *stopped_ns)
+		  size_t nr, struct inject_cost *cost)
 {
 	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
-	struct try t = {.opts = opts, .changes = changes, .nr = nr, .buffer = malloc(STACK)};
+	struct attempt t = {
+		.opts = opts, .changes = changes, .nr = nr, .buffer = malloc(STACK), .cost = cost};
 	int err = t.buffer ? -EAGAIN : -ENOMEM;
 
 	/* it may wait in the kernel for what cannot be interrupted, or for a processor */
@@ -144,8 +155,6 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 		else
 			nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
 	}
-	*threads = t.threads;
-	*stopped_ns = t.stopped_ns;
 	free(t.buffer);
 	return err;
 }

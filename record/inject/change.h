@@ -12,6 +12,15 @@
 
 #define INJECT_CHANGE 5 /* bytes: a jump */
 
+/* How long all threads stood; all zero: not yet. */
+struct inject_cost {
+	unsigned int threads;		 /* the last time */
+	uint64_t stopped_ns, longest_ns; /* each time, tries in vain too; the longest of them */
+};
+
+/* All threads stood once, from @start_ns until now. */
+void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t start_ns);
+
 /* What stands at an address, and what is to stand there. */
 struct inject_change {
 	uint64_t at;
@@ -46,11 +55,11 @@ struct inject_change_opts {
  * of the @nr @changes.  With none, that all threads were elsewhere at one moment is all that comes
  * of it.
  *
- * *@threads is how many there were, *@stopped_ns how long the last stop took.  Returns 0; -EBUSY: a
+ * What that costs is added to *@cost.  Returns 0; -EBUSY: a
  * thread stayed there; -ETIME: one did not stop; -EILSEQ: other bytes stand there than expected,
  * and nothing was changed; or -errno.
  */
 int inject_change(const struct inject_change_opts *opts, const struct inject_change *changes,
-		  size_t nr, unsigned int *threads, uint64_t *stopped_ns);
+		  size_t nr, struct inject_cost *cost);
 
 #endif

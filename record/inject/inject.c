@@ -40,11 +40,13 @@ int inject_open(struct inject **out, pid_t pid, char *why)
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	reason = image_get(&i->image);
 	i->mem = open(path, O_RDWR | O_CLOEXEC);
+	err = reason ? -ENOTSUP : i->mem < 0 ? -errno : 0;
 	if (reason)
 		give_reason(why, reason);
-	else if (i->mem < 0)
-		give_failure(why, "does not let its memory be written", -errno);
-	err = reason ? -ENOTSUP : i->mem < 0 ? -errno : inject_make_files(i);
+	else if (err)
+		give_failure(why, "does not let its memory be written", err);
+	else
+		err = inject_make_files(i);
 	if (err)
 		inject_free(i);
 	else
@@ -62,8 +64,8 @@ static void add_mapped(struct injected *to, uint64_t start, uint64_t bytes)
 	to->mapped[to->nr_mapped++] = (struct preload_range){start, start + bytes};
 }
 
-static void describe(const struct inject *i, const struct allocators *a,
-		     const struct preload_header *rings, struct injected *to)
+static void describe(const struct inject *i, const struct preload_header *rings,
+		     struct injected *to)
 {
 	const uint64_t first = i->shared + offsetof(struct preload_header, processes);
 
@@ -80,7 +82,7 @@ static void describe(const struct inject *i, const struct allocators *a,
 					  .program = rings->processes[0].program,
 					  .process = (struct preload_process *)first,
 					  .own = {i->base, i->base + i->image.text_bytes}},
-				.code = a->code,
+				.code = i->a->code,
 				.nr_sites = (uint32_t)i->plan.nr};
 	add_mapped(to, i->base, block_bytes(i));
 	add_mapped(to, i->shared, i->shared_bytes);
@@ -121,12 +123,12 @@ static void note_refused(void *ctx, const char *name, const char *why)
 }
 
 /* With all places known: the changes, and what lies at those places. */
-static int prepare(struct inject *i, const struct allocators *a, const struct preload_header *rings,
-		   char *why)
+static int prepare(struct inject *i, const struct preload_header *rings, struct inject_cost *cost)
 {
+	char *why = i->why;
 	struct injected *injected = aligned_alloc(_Alignof(struct injected), sizeof(*injected));
 	struct refused refused = {0};
-	int err = injected ? inject_plan_sites(&i->plan, a, i->mem, &i->image, i->base,
+	int err = injected ? inject_plan_sites(&i->plan, i->a, i->mem, &i->image, i->base,
 					       note_refused, &refused)
 			   : -ENOMEM;
 
@@ -135,8 +137,8 @@ static int prepare(struct inject *i, const struct allocators *a, const struct pr
 			 refused.name, refused.why);
 		err = -ENOTSUP;
 	} else if (!err) {
-		describe(i, a, rings, injected);
-		err = inject_threads_describe(i->pid, i->mem, &i->maps, injected, why);
+		describe(i, rings, injected);
+		err = inject_threads_describe(i->pid, i->mem, &i->maps, injected, cost, why);
 		if (!err) {
 			err = write_code(i, injected);
 			if (err)
@@ -150,8 +152,9 @@ static int prepare(struct inject *i, const struct allocators *a, const struct pr
 }
 
 /* All is there: begin.  Returns 0 or -errno. */
-static int change(struct inject *i, struct inject_cost *cost, char *why)
+static int change(struct inject *i, struct inject_cost *cost)
 {
+	char *why = i->why;
 	const struct inject_change_opts opts = {.pid = i->pid, .mem = i->mem, .maps = &i->maps};
 	int err = 0;
 
@@ -159,8 +162,7 @@ static int change(struct inject *i, struct inject_cost *cost, char *why)
 	    (ssize_t)sizeof(i->shared))
 		err = -errno;
 	if (!err)
-		err = inject_change(&opts, i->plan.changes, i->plan.nr, &cost->threads,
-				    &cost->stopped_ns);
+		err = inject_change(&opts, i->plan.changes, i->plan.nr, cost);
 	if (err == -EBUSY)
 		give_reason(why, "has a thread that stays where its code would be changed");
 	else if (err == -ETIME)
@@ -174,21 +176,20 @@ static int change(struct inject *i, struct inject_cost *cost, char *why)
 
 static int put(struct inject *i, const struct preload_header *rings, struct inject_cost *cost)
 {
-	char *why = i->why;
 	int err = inject_find_islands(i);
 
 	if (!err && ftruncate(i->code.fd, (off_t)island_offset(i, i->plan.nr_islands))) {
 		err = -errno;
-		give_failure(why, "cannot have a file of that size", err);
+		give_failure(i->why, "cannot have a file of that size", err);
 	}
 	if (!err)
 		err = inject_take_places(i);
 	if (!err)
-		err = prepare(i, i->a, rings, why);
+		err = prepare(i, rings, cost);
 	if (!err)
 		err = inject_fill_places(i);
 	if (!err)
-		err = change(i, cost, why);
+		err = change(i, cost);
 	return err;
 }
 

@@ -14,18 +14,13 @@
 #include <sys/types.h>
 
 #include "record/allocator/allocator.h"
+#include "record/inject/change.h"
 #include "record/libpreload/ring.h"
 #include "record/target/maps.h"
 
 #define INJECT_WHY 256 /* bytes of a sentence's part that says why not, behind "it " */
 
 struct inject; /* opaque: what one process gets */
-
-/* How often and how long all threads stood. */
-struct inject_cost {
-	unsigned int threads;
-	uint64_t stopped_ns; /* all of them, for the last change */
-};
 
 /* Begin with process @pid: two files without names are made there.  *@out is NULL on failure, and
  * the reason in @why, INJECT_WHY bytes.  Returns 0 or -errno. */
@@ -35,8 +30,8 @@ int inject_open(struct inject **out, pid_t pid, char *why);
 int inject_rings(struct inject *i);
 
 /* Change the entries of the functions @a, so that they write into the memory @rings of @bytes,
- * which is the file of inject_rings().  On failure nothing is changed, and the reason is in @why.
- * Returns 0 or -errno. */
+ * which is the file of inject_rings().  What that costs is added to *@cost.  On failure nothing is
+ * changed, and the reason is in @why.  Returns 0 or -errno. */
 int inject_put(struct inject *i, const struct allocators *a, const struct preload_header *rings,
 	       size_t bytes, struct inject_cost *cost, char *why);
 

@@ -23,6 +23,19 @@ static int64_t call(struct remote *r, long nr, uint64_t a, uint64_t b, uint64_t 
 	return err ? err : result;
 }
 
+/* As remote_run(), with the reason in i->why, where @what has given none. */
+static int run(struct inject *i, remote_fn *what, void *arg)
+{
+	const char *reason = NULL;
+	int err;
+
+	i->why[0] = '\0';
+	err = remote_run(i->pid, what, arg, &reason);
+	if (err && !i->why[0])
+		give_reason(i->why, reason);
+	return err;
+}
+
 /* Make a file there, called @name, and open it here.  Returns 0 or -errno. */
 static int make_file(struct remote *r, pid_t pid, const char *name, struct inject_file *f)
 {
@@ -58,12 +71,7 @@ static int make_files(struct remote *r, void *arg)
 
 int inject_make_files(struct inject *i)
 {
-	const char *reason = NULL;
-	int err = remote_run(i->pid, make_files, i, &reason);
-
-	if (err && reason)
-		give_reason(i->why, reason);
-	return err;
+	return run(i, make_files, i);
 }
 
 /* Is the target's descriptor of @f still that? */
@@ -187,7 +195,7 @@ static int place(struct remote *r, void *arg)
 	bool there = is_there(i->pid, &i->code) && is_there(i->pid, &i->rings);
 	int err = there ? (int)p->what(i, r) : -EBADF;
 
-	if (err)
+	if (err && !i->why[0])
 		give_failure(i->why, "cannot map what is needed", err);
 	if (there && (p->closes || err)) {
 		call(r, SYS_close, (uint64_t)i->code.there, 0, 0, 0, 0, 0);
@@ -201,12 +209,8 @@ static int place_with(struct inject *i, int64_t (*what)(struct inject *i, struct
 		      bool closes)
 {
 	struct placing p = {i, what, closes};
-	const char *reason = NULL;
-	int err = remote_run(i->pid, place, &p, &reason);
 
-	if (err && reason)
-		give_reason(i->why, reason);
-	return err;
+	return run(i, place, &p);
 }
 
 int inject_take_places(struct inject *i)

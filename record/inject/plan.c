@@ -10,11 +10,10 @@
 #include "record/inject/entry.h"
 #include "record/inject/gap.h"
 
-#define SLOT  32 /* bytes */
-#define MOVED INJECT_MOVED_MOST
-#define BOTH  (SLOT + MOVED)
+#define SLOT 32 /* bytes */
+#define BOTH (SLOT + INJECT_MOVED_MOST)
 
-_Static_assert(INJECTED_MAX_SITES *BOTH <= INJECT_ISLAND, "an island has room for all");
+_Static_assert(INJECT_ISLAND / BOTH >= INJECTED_MAX_SITES, "an island has room for all");
 _Static_assert(INJECT_CHANGE == INJECT_JUMP, "a change is a jump");
 
 /* The code of one file, as the process has it and as it is in the file. */
@@ -105,10 +104,12 @@ static const char *plan_site(struct inject_plan *plan, size_t island, const stru
 	const uint64_t function = address_of(o, s), into = function - code->at;
 	const uint64_t slot = plan->islands[island].at + plan->nr * BOTH;
 	uint8_t *to = plan->code[island] + plan->nr * BOTH;
+	/* its file may lie about it */
+	const uint64_t known = into < code->len ? into : 0;
 	const struct inject_code c = {.at = function,
-				      .bytes = code->now + into,
-				      .file = code->file + into,
-				      .len = code->len - into,
+				      .bytes = code->now + known,
+				      .file = code->file + known,
+				      .len = code->len - known,
 				      .size = s->size,
 				      .text = code->now,
 				      .text_len = code->len,
@@ -117,6 +118,8 @@ static const char *plan_site(struct inject_plan *plan, size_t island, const stru
 	struct inject_entry e;
 	const char *why = stub < 0 ? "there is no code for it yet" : NULL;
 
+	if (!why && into >= code->len)
+		why = "it is not where its file is mapped";
 	if (!why)
 		why = inject_entry_plan(&e, &c, slot, slot + SLOT);
 	if (why)

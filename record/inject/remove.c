@@ -146,8 +146,7 @@ static int bring_back(struct found *f)
 	struct inject_change_opts and_leave = only;
 	struct inject_change changes[INJECTED_MAX_SITES];
 	const uint64_t none = 0;
-	unsigned int threads;
-	uint64_t stopped_ns;
+	struct inject_cost cost = {0};
 	int err;
 
 	and_leave.is_there = inject_threads_inside;
@@ -160,8 +159,8 @@ static int bring_back(struct found *f)
 		return -EIO;
 	/* before it is unmapped nothing begins to write any more */
 	(void)!pwrite(f->mem, &none, sizeof(none), (off_t)(in->base + in->head.own));
-	err = inject_change(&only, changes, plan_back(f, changes), &threads, &stopped_ns);
-	return err ? err : inject_change(&and_leave, NULL, 0, &threads, &stopped_ns);
+	err = inject_change(&only, changes, plan_back(f, changes), &cost);
+	return err ? err : inject_change(&and_leave, NULL, 0, &cost);
 }
 
 static int unmap(struct remote *r, uint64_t start, uint64_t end)

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "record/base/clock.h"
 #include "record/base/proc.h"
 #include "record/inject/inject.h"
 #include "record/inject/own_thread.h"
@@ -101,27 +102,32 @@ struct looking {
 	int mem;
 	struct places places;
 	const char *why; /* they cannot be recorded; NULL: they can */
+	struct inject_cost *cost;
 };
 
 /* In a thread of its own.  Returns 0 or -errno. */
 static int look_once(void *arg)
 {
 	struct looking *l = arg;
+	const uint64_t start_ns = clock_now_ns();
 	struct stop_all s = {0};
+	size_t nr;
 	int err = stop_all_begin(&s, l->pid);
 
 	memset(&l->places, 0xff, sizeof(l->places));
 	if (!err)
 		l->why = look_at_all(&s, l->mem, &l->places);
+	nr = s.nr;
 	stop_all_end(&s);
+	inject_cost_add(l->cost, nr, start_ns);
 	return err;
 }
 
 int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
-			    char *why)
+			    struct inject_cost *cost, char *why)
 {
 	const struct target t = {.pid = pid, .task = pid};
-	struct looking l = {.pid = pid, .mem = mem};
+	struct looking l = {.pid = pid, .mem = mem, .cost = cost};
 	const uint64_t *bits = l.places.bits;
 	int err = -ETIMEDOUT;
 

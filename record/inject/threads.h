@@ -12,10 +12,10 @@
 #include "record/target/maps.h"
 
 /* Set in @to what the code has to know of the threads of @pid and of its loader.  All threads stand
- * meanwhile.  @mem is /proc/PID/mem.  Returns 0, or -errno with the reason in @why, INJECT_WHY
- * bytes. */
+ * meanwhile, which is added to *@cost.  @mem is /proc/PID/mem.  Returns 0, or -errno with the
+ * reason in @why, INJECT_WHY bytes. */
 int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
-			    char *why);
+			    struct inject_cost *cost, char *why);
 
 /* The code in a process, and whether a thread is in it. */
 struct inject_inside {

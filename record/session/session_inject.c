@@ -43,7 +43,7 @@ static int put(struct session *s, struct process *p)
 {
 	size_t bytes;
 	const struct preload_header *rings = preload_shared_memory(s->preload, &bytes);
-	struct inject_cost cost;
+	struct inject_cost cost = {0};
 	char why[INJECT_WHY];
 	int err;
 
@@ -63,8 +63,8 @@ static int put(struct session *s, struct process *p)
 	}
 	s->snapshot.threads = cost.threads;
 	s->snapshot.stopped_ns += cost.stopped_ns;
-	if (cost.stopped_ns > s->snapshot.longest_ns)
-		s->snapshot.longest_ns = cost.stopped_ns;
+	if (cost.longest_ns > s->snapshot.longest_ns)
+		s->snapshot.longest_ns = cost.longest_ns;
 	return 0;
 }
 

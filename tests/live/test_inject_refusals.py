@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 
-from injecttest import PATH, InjectCase, State, ours_in
+from injecttest import InjectCase, State, ours_in
 from mleaktest import AS_NOBODY, bpf_hindrance, end_process, is_traced, read_line, state_of, wait_until
 
 REFUSED = 125
@@ -144,12 +144,7 @@ class RefusalTest(InjectCase):
         second = self.finish(self.start_inject(target.pid, trace="y.mlk"))
         self.assertEqual(second.status, REFUSED)
         self.assert_one_message(second.err, "it is being recorded with --backend inject")
-        _, leaked = target.leak()
-        target.check()
-        self.detach(first)
-        self.assertEqual(self.sum_of(PATH), leaked)
-        self.assert_unchanged(target.pid, state)
-        target.end()
+        self.assert_goes_on(target, state, first)
 
     def test_anothers_process(self):
         if os.geteuid() != 0:
@@ -214,12 +209,7 @@ class UprobesTest(InjectCase):
         self.assertEqual(result.status, REFUSED)
         self.assert_one_message(result.err, "function malloc that cannot be changed: ")
         self.assertEqual(ours_in(target.pid), [])
-        _, leaked = target.leak()
-        target.check()
-        self.detach(bpf)
-        self.assertEqual(self.sum_of(PATH, "bpf.mlk"), leaked)
-        self.assert_unchanged(target.pid, state)
-        target.end()
+        self.assert_goes_on(target, state, bpf, "bpf.mlk")
 
     def test_uprobes_afterwards(self):
         """A uprobe at a changed function would end the process: the kernel executes the instruction
@@ -232,12 +222,7 @@ class UprobesTest(InjectCase):
                                               str(target.pid)))
         self.assertEqual(result.status, REFUSED)
         self.assert_one_message(result.err, "it is being recorded with --backend inject")
-        _, leaked = target.leak()
-        target.check()
-        self.detach(mleak)
-        self.assertEqual(self.sum_of(PATH), leaked)
-        self.assert_unchanged(target.pid, state)
-        target.end()
+        self.assert_goes_on(target, state, mleak)
 
     def test_uprobes_after_a_recorder_that_was_killed(self):
         """What that one left is taken out first."""
@@ -249,9 +234,4 @@ class UprobesTest(InjectCase):
         self.assertNotEqual(ours_in(target.pid), [])
         bpf = self.attach_bpf(target.pid)
         self.assertEqual(ours_in(target.pid), [])
-        _, leaked = target.leak()
-        target.check()
-        self.detach(bpf)
-        self.assertEqual(self.sum_of(PATH, "bpf.mlk"), leaked)
-        self.assert_unchanged(target.pid, state)
-        target.end()
+        self.assert_goes_on(target, state, bpf, "bpf.mlk")
