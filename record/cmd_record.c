@@ -52,7 +52,7 @@ static void give_up_privileges(struct session *s, struct command *c, int folder)
 					       .perf = s->probes != NULL,
 					       .started = s->command != 0,
 					       .injects = s->inject != NULL,
-					       .stops = s->reach.stop};
+					       .stops = s->reach.stop || s->inject};
 	struct helper_opts opts = {
 		.follow = s->follow, .programs = programs, .caps = privileges_needed(&later)};
 	uint64_t kept = kernel_maps_take_bpf() && s->probes ? 1ull << CAP_BPF : 0;

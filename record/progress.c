@@ -92,6 +92,22 @@ static void tell_of_snapshot(const struct session *s)
 			 (double)s->snapshot.longest_ns / 1e6);
 }
 
+static void tell_of_injected(const struct session *s)
+{
+	const struct inject_cost *cost = &s->injected;
+	const double longest_ms = (double)cost->longest_ns / 1e6;
+	const double held_ms = (double)cost->held_ns / 1e6;
+
+	if (cost->threads == 1)
+		log_info("its only thread was stopped %u times, for %.2f ms at most; and to make "
+			 "system calls for mleak, for %.2f ms at most",
+			 cost->times, longest_ms, held_ms);
+	else if (cost->threads)
+		log_info("all %u threads were stopped %u times, for %.2f ms at most; and one to "
+			 "make system calls for mleak, for %.2f ms at most",
+			 cost->threads, cost->times, longest_ms, held_ms);
+}
+
 void progress_summary(const struct session *s, const struct output *out)
 {
 	const char *older =
@@ -113,6 +129,7 @@ void progress_summary(const struct session *s, const struct output *out)
 			 (double)s->detach_ns / 1e6);
 	tell_of_children(s);
 	tell_of_snapshot(s);
+	tell_of_injected(s);
 	warn_of_losses(s);
 	if (s->stacks_cut)
 		log_warn("%" PRIu64 " %s cut to the first bytes while the buffer was filling up; a "

@@ -186,6 +186,16 @@ static int let_go(struct ward *w)
 	return w->hold.seized ? -EBUSY : 0;
 }
 
+/* Take out what was put into process @pid, and reply with the reason why not, and with the cost. */
+static int eject(struct server *s, pid_t pid)
+{
+	struct inject_cost cost = {0};
+	int err = inject_remove(pid, &cost, (char *)s->reply.bytes);
+
+	memcpy(s->reply.bytes + HELPER_WHY, &cost, sizeof(cost));
+	return err;
+}
+
 /* Carry out the request for the process @w.  Returns the result, or, with *@fd set, 0. */
 static int serve(struct server *s, struct ward *w, int file, int *fd)
 {
@@ -220,7 +230,7 @@ static int serve(struct server *s, struct ward *w, int file, int *fd)
 	case HELPER_SIGNAL:
 		return send_signal(w, r->what);
 	case HELPER_EJECT:
-		return inject_remove(w->pid, (char *)s->reply.bytes);
+		return eject(s, w->pid);
 	}
 	return *fd < 0 ? *fd : 0;
 }
@@ -253,6 +263,7 @@ static int answer(struct server *s, int socket, int file)
 void helper_serve(int socket, const struct helper_opts *opts)
 {
 	struct server *s = calloc(1, sizeof(*s));
+	struct inject_cost cost = {0};
 	char why[INJECT_WHY];
 	int file, err = s ? 0 : -ENOMEM;
 
@@ -273,5 +284,5 @@ void helper_serve(int socket, const struct helper_opts *opts)
 	/* The recorder is gone.  If it was killed, it has left its code in its targets. */
 	for (size_t i = 0; s && i < s->nr; i++)
 		if (!proc_is_reaped(s->wards[i].pidfd) && inject_is_in(s->wards[i].pid))
-			inject_remove(s->wards[i].pid, why);
+			inject_remove(s->wards[i].pid, &cost, why);
 }

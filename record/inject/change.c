@@ -17,14 +17,23 @@
 #define NO_CALL	 UINT64_MAX	      /* of orig_rax: the thread is in no system call */
 #define SYSCALL	 2		      /* bytes of the instruction, to which it may go back */
 
-void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t start_ns)
+void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t ns)
 {
-	const uint64_t ns = clock_now_ns() - start_ns;
-
 	cost->threads = (unsigned int)threads;
-	cost->stopped_ns += ns;
+	cost->times++;
 	if (ns > cost->longest_ns)
 		cost->longest_ns = ns;
+}
+
+void inject_cost_join(struct inject_cost *cost, const struct inject_cost *later)
+{
+	if (later->threads)
+		cost->threads = later->threads;
+	cost->times += later->times;
+	if (later->longest_ns > cost->longest_ns)
+		cost->longest_ns = later->longest_ns;
+	if (later->held_ns > cost->held_ns)
+		cost->held_ns = later->held_ns;
 }
 
 static bool is_within(const struct inject_change *changes, size_t nr, uint64_t pc)
@@ -52,38 +61,52 @@ static bool has_kept(const struct inject_change *changes, size_t nr, const struc
 	return false;
 }
 
-/* Read the stack of @t into @buffer, of STACK bytes. */
-static void read_stack(const struct inject_change_opts *opts, struct inject_thread *t,
-		       uint64_t *buffer)
-{
-	uint64_t sp = t->regs.rsp & ~UINT64_C(7);
-	const struct mlk_mapping *m = maps_find(opts->maps, sp);
-	/* one that is new since is not known: as far as there is memory */
-	uint64_t most = m ? m->end - sp : STACK;
-	ssize_t got = pread(opts->mem, buffer, most < STACK ? most : STACK, (off_t)sp);
+/* One of several. */
+struct attempt {
+	const struct inject_change_opts *opts;
+	const struct inject_change *changes;
+	size_t nr;
+	uint64_t *buffer; /* STACK bytes */
+	struct inject_cost *cost;
+};
 
-	t->words = buffer;
+/* Where the stack at @sp ends at the latest.  A thread's control block lies above all frames, in
+ * the same mapping; of a mapping that is new since nothing is known. */
+static uint64_t stack_end(const struct maps *maps, uint64_t sp, uint64_t tcb)
+{
+	const struct mlk_mapping *m = maps_find(maps, sp);
+
+	if (m && tcb > sp && tcb < m->end)
+		return tcb;
+	return m ? m->end : sp + STACK;
+}
+
+/* Read the stack of @t. */
+static void read_stack(const struct attempt *a, struct inject_thread *t)
+{
+	const uint64_t sp = t->regs.rsp & ~UINT64_C(7);
+	const uint64_t most = stack_end(a->opts->maps, sp, t->regs.fs_base) - sp;
+	ssize_t got = pread(a->opts->mem, a->buffer, most < STACK ? most : STACK, (off_t)sp);
+
+	t->words = a->buffer;
 	t->nr = got > 0 ? (size_t)got / sizeof(uint64_t) : 0;
 }
 
-/* Returns 0, -EAGAIN: a thread is there, or -errno. */
-static int look(const struct inject_change_opts *opts, const struct stop_all *s,
-		const struct inject_change *changes, size_t nr, uint64_t *buffer)
+/* Returns 0, -EAGAIN: the thread is there, or -errno. */
+static int look(void *ctx, const struct stop_all *s, size_t i)
 {
-	for (size_t i = 0; i < s->nr; i++) {
-		struct inject_thread t = {.number = i};
-		int err = stop_all_regs(s, i, &t.tid, &t.regs);
+	const struct attempt *a = ctx;
+	const struct inject_change_opts *opts = a->opts;
+	struct inject_thread t = {0};
+	int err = stop_all_regs(s, i, &t.tid, &t.regs);
 
-		if (err == -ESRCH)
-			continue; /* it has ended */
-		if (err)
-			return err;
-		read_stack(opts, &t, buffer);
-		if (is_within(changes, nr, t.regs.rip) ||
-		    (t.regs.orig_rax != NO_CALL && is_within(changes, nr, t.regs.rip - SYSCALL)) ||
-		    has_kept(changes, nr, &t) || (opts->is_there && opts->is_there(opts->ctx, &t)))
-			return -EAGAIN;
-	}
+	if (err)
+		return err == -ESRCH ? 0 : err; /* it has ended */
+	read_stack(a, &t);
+	if (is_within(a->changes, a->nr, t.regs.rip) ||
+	    (t.regs.orig_rax != NO_CALL && is_within(a->changes, a->nr, t.regs.rip - SYSCALL)) ||
+	    has_kept(a->changes, a->nr, &t) || (opts->is_there && opts->is_there(opts->ctx, &t)))
+		return -EAGAIN;
 	return 0;
 }
 
@@ -108,32 +131,22 @@ static int write_all(int mem, const struct inject_change *changes, size_t nr)
 	return 0;
 }
 
-/* One of several. */
-struct attempt {
-	const struct inject_change_opts *opts;
-	const struct inject_change *changes;
-	size_t nr;
-	uint64_t *buffer;
-	struct inject_cost *cost;
-};
-
 /* In a thread of its own.  Returns 0, -EAGAIN: a thread is there, -ETIMEDOUT: one did not stop, or
  * -errno. */
 static int try_once(void *arg)
 {
-	struct attempt *t = arg;
-	const uint64_t start_ns = clock_now_ns();
+	struct attempt *a = arg;
+	const struct inject_change_opts *opts = a->opts;
 	struct stop_all s = {0};
 	size_t nr;
-	int err = stop_all_begin(&s, t->opts->pid);
+	int err = stop_all_begin(&s, opts->pid, look, a);
 
+	if (!err && opts->is_there && opts->is_there(opts->ctx, NULL))
+		err = -EAGAIN;
 	if (!err)
-		err = look(t->opts, &s, t->changes, t->nr, t->buffer);
-	if (!err)
-		err = write_all(t->opts->mem, t->changes, t->nr);
+		err = write_all(opts->mem, a->changes, a->nr);
 	nr = s.nr;
-	stop_all_end(&s);
-	inject_cost_add(t->cost, nr, start_ns);
+	inject_cost_add(a->cost, nr, stop_all_end(&s));
 	return err;
 }
 
@@ -141,13 +154,13 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 		  size_t nr, struct inject_cost *cost)
 {
 	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
-	struct attempt t = {
+	struct attempt a = {
 		.opts = opts, .changes = changes, .nr = nr, .buffer = malloc(STACK), .cost = cost};
-	int err = t.buffer ? -EAGAIN : -ENOMEM;
+	int err = a.buffer ? -EAGAIN : -ENOMEM;
 
 	/* it may wait in the kernel for what cannot be interrupted, or for a processor */
 	while (err == -EAGAIN || err == -ETIMEDOUT) {
-		err = inject_in_thread(try_once, &t);
+		err = inject_in_thread(try_once, &a);
 		if (err != -EAGAIN && err != -ETIMEDOUT)
 			break;
 		if (clock_now_ns() > until_ns)
@@ -155,6 +168,6 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 		else
 			nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
 	}
-	free(t.buffer);
+	free(a.buffer);
 	return err;
 }

@@ -12,14 +12,18 @@
 
 #define INJECT_CHANGE 5 /* bytes: a jump */
 
-/* How long all threads stood; all zero: not yet. */
+/* How long threads stood for us; all zero: not yet. */
 struct inject_cost {
-	unsigned int threads;		 /* the last time */
-	uint64_t stopped_ns, longest_ns; /* each time, tries in vain too; the longest of them */
+	unsigned int threads, times; /* all, the last time; how often they did, in vain too */
+	uint64_t longest_ns;	     /* one thread, the longest time */
+	uint64_t held_ns;	     /* one thread for system calls, the longest time */
 };
 
-/* All threads stood once, from @start_ns until now. */
-void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t start_ns);
+/* All threads stood once, for @ns at most. */
+void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t ns);
+
+/* Add to @cost what came @later. */
+void inject_cost_join(struct inject_cost *cost, const struct inject_cost *later);
 
 /* What stands at an address, and what is to stand there. */
 struct inject_change {
@@ -30,13 +34,12 @@ struct inject_change {
 /* A thread that is stopped, and what is on its stack: the words from its stack pointer on. */
 struct inject_thread {
 	pid_t tid;
-	size_t number; /* among all; 0: the first of a look at them */
 	struct user_regs_struct regs;
 	const uint64_t *words; /* borrowed for the call */
 	size_t nr;
 };
 
-/* Is @t where it must not be? */
+/* Is @t, which has stopped, where it must not be?  NULL: all threads have stopped now. */
 typedef bool inject_is_there_fn(void *ctx, const struct inject_thread *t);
 
 /* How it is done. */

@@ -16,6 +16,7 @@
 int inject_open(struct inject **out, pid_t pid, char *why)
 {
 	struct inject *i = calloc(1, sizeof(*i));
+	struct inject_cost cost = {0};
 	const char *reason;
 	char path[32];
 	int turn = inject_turn_take(pid), err = turn < 0 ? turn : !i ? -ENOMEM : 0;
@@ -24,7 +25,7 @@ int inject_open(struct inject **out, pid_t pid, char *why)
 	if (err)
 		give_failure(why, "cannot be changed just now", err);
 	else
-		err = inject_remove_now(pid, false, why); /* what another has left */
+		err = inject_remove_now(pid, false, &cost, why); /* what another has left */
 	if (err) {
 		if (turn >= 0)
 			close(turn);
@@ -36,6 +37,7 @@ int inject_open(struct inject **out, pid_t pid, char *why)
 			     .mem = -1,
 			     .code = {.fd = -1, .there = -1},
 			     .rings = {.fd = -1, .there = -1},
+			     .cost = cost,
 			     .why = why};
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	reason = image_get(&i->image);
@@ -123,7 +125,7 @@ static void note_refused(void *ctx, const char *name, const char *why)
 }
 
 /* With all places known: the changes, and what lies at those places. */
-static int prepare(struct inject *i, const struct preload_header *rings, struct inject_cost *cost)
+static int prepare(struct inject *i, const struct preload_header *rings)
 {
 	char *why = i->why;
 	struct injected *injected = aligned_alloc(_Alignof(struct injected), sizeof(*injected));
@@ -138,7 +140,7 @@ static int prepare(struct inject *i, const struct preload_header *rings, struct 
 		err = -ENOTSUP;
 	} else if (!err) {
 		describe(i, rings, injected);
-		err = inject_threads_describe(i->pid, i->mem, &i->maps, injected, cost, why);
+		err = inject_threads_describe(i->pid, i->mem, &i->maps, injected, &i->cost, why);
 		if (!err) {
 			err = write_code(i, injected);
 			if (err)
@@ -152,7 +154,7 @@ static int prepare(struct inject *i, const struct preload_header *rings, struct 
 }
 
 /* All is there: begin.  Returns 0 or -errno. */
-static int change(struct inject *i, struct inject_cost *cost)
+static int change(struct inject *i)
 {
 	char *why = i->why;
 	const struct inject_change_opts opts = {.pid = i->pid, .mem = i->mem, .maps = &i->maps};
@@ -162,7 +164,7 @@ static int change(struct inject *i, struct inject_cost *cost)
 	    (ssize_t)sizeof(i->shared))
 		err = -errno;
 	if (!err)
-		err = inject_change(&opts, i->plan.changes, i->plan.nr, cost);
+		err = inject_change(&opts, i->plan.changes, i->plan.nr, &i->cost);
 	if (err == -EBUSY)
 		give_reason(why, "has a thread that stays where its code would be changed");
 	else if (err == -ETIME)
@@ -174,7 +176,7 @@ static int change(struct inject *i, struct inject_cost *cost)
 	return err;
 }
 
-static int put(struct inject *i, const struct preload_header *rings, struct inject_cost *cost)
+static int put(struct inject *i, const struct preload_header *rings)
 {
 	int err = inject_find_islands(i);
 
@@ -185,11 +187,11 @@ static int put(struct inject *i, const struct preload_header *rings, struct inje
 	if (!err)
 		err = inject_take_places(i);
 	if (!err)
-		err = prepare(i, rings, cost);
+		err = prepare(i, rings);
 	if (!err)
 		err = inject_fill_places(i);
 	if (!err)
-		err = change(i, cost);
+		err = change(i);
 	return err;
 }
 
@@ -202,9 +204,10 @@ int inject_put(struct inject *i, const struct allocators *a, const struct preloa
 	i->shared_bytes = bytes;
 	i->why = why;
 	i->a = a;
-	err = put(i, rings, cost);
+	err = put(i, rings);
 	if (err)
-		inject_remove_now(i->pid, true, removed);
+		inject_remove_now(i->pid, true, &i->cost, removed);
+	*cost = i->cost;
 	close(i->turn);
 	i->turn = -1;
 	return err;

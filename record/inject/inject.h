@@ -30,8 +30,8 @@ int inject_open(struct inject **out, pid_t pid, char *why);
 int inject_rings(struct inject *i);
 
 /* Change the entries of the functions @a, so that they write into the memory @rings of @bytes,
- * which is the file of inject_rings().  What that costs is added to *@cost.  On failure nothing is
- * changed, and the reason is in @why.  Returns 0 or -errno. */
+ * which is the file of inject_rings().  *@cost is what that cost, inject_open() too.  On failure
+ * nothing is changed, and the reason is in @why.  Returns 0 or -errno. */
 int inject_put(struct inject *i, const struct allocators *a, const struct preload_header *rings,
 	       size_t bytes, struct inject_cost *cost, char *why);
 
@@ -40,7 +40,7 @@ int inject_put(struct inject *i, const struct allocators *a, const struct preloa
 int inject_explain(FILE *out, pid_t pid, const struct allocators *a);
 
 /* What inject_put() has mapped so far, and changed: as inject_remove(), of one's own. */
-int inject_take_back(pid_t pid, char *why);
+int inject_take_back(pid_t pid, struct inject_cost *cost, char *why);
 
 /* Take what was put into a process out of @maps, its mappings: it is no module of the target's. */
 void inject_leave_out(struct maps *maps);
@@ -53,7 +53,8 @@ bool inject_is_in(pid_t pid);
 
 /* Take out of process @pid what inject_put() left there, this program's or another's that was
  * killed.  Returns 0, also if there is nothing; -EBUSY: its threads did not leave the code, which
- * only forwards calls from now on; or -errno, with the reason in @why. */
-int inject_remove(pid_t pid, char *why);
+ * only forwards calls from now on; or -errno, with the reason in @why.  What it costs is added to
+ * *@cost. */
+int inject_remove(pid_t pid, struct inject_cost *cost, char *why);
 
 #endif

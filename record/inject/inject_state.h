@@ -31,6 +31,7 @@ struct inject {
 	char *why;		    /* the caller's, during a call, */
 	const struct allocators *a; /* and this */
 	struct inject_plan plan;
+	struct inject_cost cost; /* so far */
 };
 
 /* Put the sentence's part @text into @why, INJECT_WHY bytes. */

@@ -2,6 +2,8 @@
 #include "record/inject/own_thread.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,10 +19,20 @@ struct work {
 	int result;
 };
 
+/* Threads stand meanwhile: nothing is to come between.  Not allowed to all; then the next best. */
+static void hurry(void)
+{
+	const struct sched_param first = {.sched_priority = 1};
+
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
+		setpriority(PRIO_PROCESS, 0, -20);
+}
+
 static void *run(void *arg)
 {
 	struct work *w = arg;
 
+	hurry();
 	w->tid = (pid_t)syscall(SYS_gettid);
 	w->result = w->what(w->arg);
 	return NULL;

@@ -7,7 +7,8 @@
 #define RECORD_INJECT_OWN_THREAD_H
 
 /* Call @what with @arg in a thread of its own, and wait until that traces nobody; in this one
- * where no thread can be started.  Returns what @what does. */
+ * where no thread can be started.  That goes before all others where it is allowed to, so @what
+ * must not spin.  Returns what @what does. */
 int inject_in_thread(int (*what)(void *arg), void *arg);
 
 #endif

@@ -27,10 +27,13 @@ static int64_t call(struct remote *r, long nr, uint64_t a, uint64_t b, uint64_t 
 static int run(struct inject *i, remote_fn *what, void *arg)
 {
 	const char *reason = NULL;
+	uint64_t held_ns;
 	int err;
 
 	i->why[0] = '\0';
-	err = remote_run(i->pid, what, arg, &reason);
+	err = remote_run(i->pid, what, arg, &held_ns, &reason);
+	if (held_ns > i->cost.held_ns)
+		i->cost.held_ns = held_ns;
 	if (err && !i->why[0])
 		give_reason(i->why, reason);
 	return err;

@@ -31,8 +31,9 @@ struct remote {
 	uint64_t mask;		     /* its blocked signals */
 	struct remote_code code;
 	struct remote_restart restart;
-	uint64_t frame;	 /* address of the signal frame: the stack pointer of calls */
-	uint64_t lowest; /* address of what was put there last */
+	uint64_t frame;	   /* address of the signal frame: the stack pointer of calls */
+	uint64_t lowest;   /* address of what was put there last */
+	uint64_t since_ns; /* when it was asked to stop; 0: not yet */
 };
 
 /* Does calls by @r, in a thread of its own.  What it returns, 0 or -errno, remote_run() returns. */
@@ -40,14 +41,14 @@ typedef int remote_fn(struct remote *r, void *arg);
 
 /*
  * Stop a thread of process @pid, the one that is disturbed least, have @run called with @arg, and
- * let the thread go on exactly where it was.
+ * let the thread go on exactly where it was.  *@held_ns is how long that was.
  *
  * Returns what @run returned; or -errno, and *@why, static text that reads behind "it": -ENOTSUP or
  * -EBUSY, this process is not one for that, or not now; -ETIMEDOUT, no thread could be stopped in
  * time; -ESRCH, it has ended; -ENOMEM or -EAGAIN; or that of ptrace(2).  @run was not called then,
  * and the process is as it was.
  */
-int remote_run(pid_t pid, remote_fn *run, void *arg, const char **why);
+int remote_run(pid_t pid, remote_fn *run, void *arg, uint64_t *held_ns, const char **why);
 
 /* Have system call @nr executed there.  The call must not wait.  One that the kernel asks to make
  * again is made again.  Returns 0 with what it returned, or its -errno, in *@result; -ESRCH: the

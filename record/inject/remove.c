@@ -139,28 +139,26 @@ static size_t plan_back(const struct found *f, struct inject_change *changes)
 }
 
 /* Bring the functions back, and wait until no thread is in the code.  Returns 0 or -errno. */
-static int bring_back(struct found *f)
+static int bring_back(struct found *f, struct inject_cost *cost)
 {
 	struct inject_inside *in = &f->inside;
 	const struct inject_change_opts only = {.pid = f->pid, .mem = f->mem, .maps = &f->maps};
 	struct inject_change_opts and_leave = only;
 	struct inject_change changes[INJECTED_MAX_SITES];
 	const uint64_t none = 0;
-	struct inject_cost cost = {0};
 	int err;
 
 	and_leave.is_there = inject_threads_inside;
 	and_leave.ctx = in;
 	in->text = malloc(in->head.text_end);
-	in->threads = calloc(in->head.nr_threads, sizeof(*in->threads));
-	if (!in->text || !in->threads)
+	if (!in->text)
 		return -ENOMEM;
 	if (!read_at(f, in->base, in->text, in->head.text_end))
 		return -EIO;
 	/* before it is unmapped nothing begins to write any more */
 	(void)!pwrite(f->mem, &none, sizeof(none), (off_t)(in->base + in->head.own));
-	err = inject_change(&only, changes, plan_back(f, changes), &cost);
-	return err ? err : inject_change(&and_leave, NULL, 0, &cost);
+	err = inject_change(&only, changes, plan_back(f, changes), cost);
+	return err ? err : inject_change(&and_leave, NULL, 0, cost);
 }
 
 static int unmap(struct remote *r, uint64_t start, uint64_t end)
@@ -224,11 +222,12 @@ static int unmap_all(struct remote *r, void *arg)
 	return err;
 }
 
-static int take_out(struct found *f, bool known, char *why)
+static int take_out(struct found *f, bool known, struct inject_cost *cost, char *why)
 {
 	struct unmapping u = {f, known};
 	const char *reason = NULL;
-	int err = known ? bring_back(f) : 0;
+	uint64_t held_ns;
+	int err = known ? bring_back(f, cost) : 0;
 
 	if (err == -EBUSY)
 		snprintf(why, INJECT_WHY, "has a thread that does not leave what was put there");
@@ -240,7 +239,9 @@ static int take_out(struct found *f, bool known, char *why)
 		snprintf(why, INJECT_WHY, "cannot be changed back: %s", strerror(-err));
 	if (err)
 		return err;
-	err = remote_run(f->pid, unmap_all, &u, &reason);
+	err = remote_run(f->pid, unmap_all, &u, &held_ns, &reason);
+	if (held_ns > cost->held_ns)
+		cost->held_ns = held_ns;
 	if (err && reason)
 		snprintf(why, INJECT_WHY, "%s", reason);
 	else if (err)
@@ -257,7 +258,7 @@ static struct found *new_found(void)
 	return f;
 }
 
-int inject_remove_now(pid_t pid, bool own, char *why)
+int inject_remove_now(pid_t pid, bool own, struct inject_cost *cost, char *why)
 {
 	struct found *f = new_found();
 	char path[32];
@@ -287,7 +288,7 @@ int inject_remove_now(pid_t pid, bool own, char *why)
 				 "that one take it out, by 'mleak record -p'");
 			err = -ENOTSUP;
 		} else {
-			err = take_out(f, image == IMAGE_OURS, why);
+			err = take_out(f, image == IMAGE_OURS, cost, why);
 		}
 		close(f->mem);
 	} else if (any) {
@@ -296,13 +297,12 @@ int inject_remove_now(pid_t pid, bool own, char *why)
 	}
 	maps_release(&f->maps);
 	free(f->inside.text);
-	free(f->inside.threads);
 	free(f);
 	return err;
 }
 
 /* In one's turn. */
-static int remove_in_turn(pid_t pid, bool own, char *why)
+static int remove_in_turn(pid_t pid, bool own, struct inject_cost *cost, char *why)
 {
 	int err, turn = inject_turn_take(pid);
 
@@ -311,17 +311,17 @@ static int remove_in_turn(pid_t pid, bool own, char *why)
 			 turn == -EBUSY ? "is being changed by another mleak" : strerror(-turn));
 		return turn;
 	}
-	err = inject_remove_now(pid, own, why);
+	err = inject_remove_now(pid, own, cost, why);
 	close(turn);
 	return err;
 }
 
-int inject_remove(pid_t pid, char *why)
+int inject_remove(pid_t pid, struct inject_cost *cost, char *why)
 {
-	return remove_in_turn(pid, false, why);
+	return remove_in_turn(pid, false, cost, why);
 }
 
-int inject_take_back(pid_t pid, char *why)
+int inject_take_back(pid_t pid, struct inject_cost *cost, char *why)
 {
-	return remove_in_turn(pid, true, why);
+	return remove_in_turn(pid, true, cost, why);
 }

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "record/inject/change.h"
+
 /* As inject_take_back() with @own, else as inject_remove(), for a caller whose turn it is. */
-int inject_remove_now(pid_t pid, bool own, char *why);
+int inject_remove_now(pid_t pid, bool own, struct inject_cost *cost, char *why);
 
 #endif

@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "record/base/clock.h"
 #include "record/base/proc.h"
 #include "record/inject/inject.h"
 #include "record/inject/own_thread.h"
@@ -53,20 +52,6 @@ static const char *look_at(int mem, pid_t tid, const struct user_regs_struct *re
 	return NULL;
 }
 
-static const char *look_at_all(const struct stop_all *s, int mem, struct places *p)
-{
-	const char *why = NULL;
-
-	for (size_t i = 0; i < s->nr && !why; i++) {
-		struct user_regs_struct regs;
-		pid_t tid;
-
-		if (!stop_all_regs(s, i, &tid, &regs))
-			why = look_at(mem, tid, &regs, p);
-	}
-	return why;
-}
-
 /* The loader's code, where that is a file of its own; musl's is the C library. */
 static struct preload_range loader_of(const struct target *t, const struct maps *maps)
 {
@@ -105,21 +90,30 @@ struct looking {
 	struct inject_cost *cost;
 };
 
+static int look_at_stopped(void *ctx, const struct stop_all *s, size_t i)
+{
+	struct looking *l = ctx;
+	struct user_regs_struct regs;
+	pid_t tid;
+
+	if (!l->why && !stop_all_regs(s, i, &tid, &regs))
+		l->why = look_at(l->mem, tid, &regs, &l->places);
+	return 0;
+}
+
 /* In a thread of its own.  Returns 0 or -errno. */
 static int look_once(void *arg)
 {
 	struct looking *l = arg;
-	const uint64_t start_ns = clock_now_ns();
 	struct stop_all s = {0};
 	size_t nr;
-	int err = stop_all_begin(&s, l->pid);
+	int err;
 
 	memset(&l->places, 0xff, sizeof(l->places));
-	if (!err)
-		l->why = look_at_all(&s, l->mem, &l->places);
+	l->why = NULL;
+	err = stop_all_begin(&s, l->pid, look_at_stopped, l);
 	nr = s.nr;
-	stop_all_end(&s);
-	inject_cost_add(l->cost, nr, start_ns);
+	inject_cost_add(l->cost, nr, stop_all_end(&s));
 	return err;
 }
 
@@ -192,27 +186,39 @@ static bool is_return(const struct inject_inside *in, uint64_t pc)
 	return at[-5] == 0xe8;
 }
 
+/* Read what is @into the image. */
+static bool read_there(const struct inject_inside *in, uint64_t into, void *to, size_t bytes)
+{
+	return pread(in->mem, to, bytes, (off_t)(in->base + into)) == (ssize_t)bytes;
+}
+
+/* Does the thread's note say that it is in a call, or has it left one by a jump? */
 static bool is_noted(const struct inject_inside *in, const struct inject_thread *t)
 {
-	for (uint32_t n = 0; n < in->head.nr_threads; n++)
-		if (in->threads[n].tcb == t->regs.fs_base)
-			return in->threads[n].inside && in->threads[n].tid == (uint32_t)t->tid;
+	const uint32_t nr = in->head.nr_threads;
+
+	for (uint32_t i = 0; i < INJECTED_TRIES && i < nr; i++) {
+		uint32_t n = (injected_first_place(t->regs.fs_base, nr) + i) % nr;
+		struct injected_thread note;
+
+		if (!read_there(in, in->head.threads + n * sizeof(note), &note, sizeof(note)))
+			return true;
+		if (!note.tcb)
+			return false; /* no place is ever free again */
+		if (note.tcb == t->regs.fs_base && note.tid == (uint32_t)t->tid)
+			return note.inside;
+	}
 	return false;
 }
 
-/* False: they cannot be read, or there are threads that have none. */
-static bool read_notes(const struct inject_inside *in)
+/* Is a thread in a call that has no note? */
+static bool has_strangers(const struct inject_inside *in)
 {
-	const size_t bytes = in->head.nr_threads * sizeof(*in->threads);
-	const uint64_t strangers_at =
-		in->base + in->head.injected + offsetof(struct injected, nr_strangers);
-	uint64_t strangers;
+	uint64_t nr;
 
-	return pread(in->mem, in->threads, bytes, (off_t)(in->base + in->head.threads)) ==
-		       (ssize_t)bytes &&
-	       pread(in->mem, &strangers, sizeof(strangers), (off_t)strangers_at) ==
-		       sizeof(strangers) &&
-	       !strangers;
+	return !read_there(in, in->head.injected + offsetof(struct injected, nr_strangers), &nr,
+			   sizeof(nr)) ||
+	       nr;
 }
 
 /* Is the word @i of a stack the pc in a signal's frame?  There the flags and the segment of user
@@ -226,8 +232,9 @@ static bool is_kept(const struct inject_thread *t, size_t i)
 bool inject_threads_inside(void *ctx, const struct inject_thread *t)
 {
 	struct inject_inside *in = ctx;
-	if (t->number == 0 && !read_notes(in))
-		return true;
+
+	if (!t)
+		return has_strangers(in);
 	if (is_ours(in, t->regs.rip) || is_noted(in, t))
 		return true;
 	for (size_t i = 0; i < t->nr; i++)

@@ -23,8 +23,7 @@ struct inject_inside {
 	uint64_t base;		    /* of the image */
 	struct injected_image head; /* as it is there */
 	const struct injected *injected;
-	uint8_t *text;			 /* the image's code, as it is there */
-	struct injected_thread *threads; /* head.nr_threads, read anew for each look */
+	uint8_t *text; /* the image's code, as it is there */
 };
 
 /* As inject_is_there_fn, of a struct inject_inside. */

@@ -10,6 +10,7 @@
 #define INJECTED_IMAGE 0x6567616d496b6c4d /* of struct injected_image */
 
 #define INJECTED_NR_THREADS 4096
+#define INJECTED_TRIES	    64u		/* places that one can have */
 #define INJECTED_MEMORY	    (112 << 20) /* bytes */
 
 #define INJECTED_MAX_SITES    64
@@ -143,6 +144,12 @@ struct injected_thread {
 	uint64_t inside;
 	uint64_t unused;
 };
+
+/* Where the search for the thread with the control block @tcb begins, among @nr places. */
+static inline uint32_t injected_first_place(uint64_t tcb, uint32_t nr)
+{
+	return (uint32_t)((tcb >> 6) * 0x9e3779b97f4a7c15 >> 32) % nr;
+}
 
 #endif
 

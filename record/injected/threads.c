@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define TRIES	   64u		 /* places that a thread can have */
 #define BEING_MADE 1u		 /* in the place of a control block's address */
 #define MOST_STACK (64ull << 20) /* bytes of it that are looked at */
 #define PAGE	   4096u
@@ -18,7 +17,8 @@ static uint32_t nr_in_vain;
 
 static struct injected_thread *place(uint64_t tcb, uint32_t i)
 {
-	return &injected_threads[(injected_first_place(tcb) + i) % INJECTED_NR_THREADS];
+	return &injected_threads[(injected_first_place(tcb, INJECTED_NR_THREADS) + i) %
+				 INJECTED_NR_THREADS];
 }
 
 /* Make @t, which has the control block @was, that of @tcb and @tid.  Between the two a handler
@@ -47,7 +47,7 @@ static struct injected_thread *take_from_the_dead(uint64_t tcb, uint32_t tid)
 {
 	if (__atomic_fetch_add(&nr_in_vain, 1, __ATOMIC_RELAXED) % EACH)
 		return NULL;
-	for (uint32_t i = 0; i < TRIES; i++) {
+	for (uint32_t i = 0; i < INJECTED_TRIES; i++) {
 		struct injected_thread *t = place(tcb, i);
 		uint64_t was = __atomic_load_n(&t->tcb, __ATOMIC_ACQUIRE);
 
@@ -59,7 +59,7 @@ static struct injected_thread *take_from_the_dead(uint64_t tcb, uint32_t tid)
 
 struct injected_thread *injected_make_thread(uint64_t tcb, uint32_t tid)
 {
-	for (uint32_t i = 0; i < TRIES; i++) {
+	for (uint32_t i = 0; i < INJECTED_TRIES; i++) {
 		struct injected_thread *t = place(tcb, i);
 		uint64_t is = __atomic_load_n(&t->tcb, __ATOMIC_ACQUIRE);
 

@@ -24,18 +24,13 @@ extern struct injected_events {
  * place, or it cannot be made now. */
 struct injected_thread *injected_make_thread(uint64_t tcb, uint32_t tid);
 
-/* Where the search for a thread begins. */
-static inline uint32_t injected_first_place(uint64_t tcb)
-{
-	return (uint32_t)((tcb >> 6) * 0x9e3779b97f4a7c15 >> 32) % INJECTED_NR_THREADS;
-}
-
 /* This thread; NULL: as above. */
 static inline struct injected_thread *injected_find_thread(void)
 {
 	uint64_t tcb = (uint64_t)__builtin_thread_pointer();
 	uint32_t tid = *(const volatile uint32_t *)(tcb + injected.tid_offset);
-	struct injected_thread *t = &injected_threads[injected_first_place(tcb)];
+	struct injected_thread *t =
+		&injected_threads[injected_first_place(tcb, INJECTED_NR_THREADS)];
 
 	return LIKELY(t->tcb == tcb && t->tid == tid) ? t : injected_make_thread(tcb, tid);
 }

@@ -307,13 +307,14 @@ int helper_signal(struct helper *h, pid_t pid, int sig)
 	return ask(h, -1, NULL);
 }
 
-int helper_eject(struct helper *h, pid_t pid, char *why)
+int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *why)
 {
 	int err;
 
 	begin(h, HELPER_EJECT, &(struct helper_task){pid, pid});
 	err = ask(h, -1, NULL);
 	snprintf(why, HELPER_WHY, "%.*s", HELPER_WHY - 1, (const char *)h->reply.bytes);
+	memcpy(cost, h->reply.bytes + HELPER_WHY, bytes);
 	return err;
 }
 

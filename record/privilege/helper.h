@@ -112,8 +112,10 @@ bool helper_let_go(struct helper *h, pid_t pid);
 /* Send a recorded process a signal that ends it in order: SIGTERM or SIGHUP.  Returns 0. */
 int helper_signal(struct helper *h, pid_t pid, int sig);
 
-/* As inject_remove(), with the reason in @why, HELPER_WHY bytes. */
-int helper_eject(struct helper *h, pid_t pid, char *why);
+/* As inject_remove(), with the reason in @why, HELPER_WHY bytes.  *@cost is a struct inject_cost,
+ * of
+ * @bytes. */
+int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *why);
 
 /* End it, and release @h; NULL is allowed. */
 void helper_stop(struct helper *h);

@@ -20,7 +20,7 @@ struct privileges_later {
 	bool preload; /* there are no probes, and none will be */
 	bool started; /* the target is our child: signals are passed on to it */
 	bool injects; /* code is taken out of a process, whose memory only its user may write */
-	bool stops;   /* it is stopped for a copy, which is not to wait for others */
+	bool stops;   /* all of it is stopped for a moment, which is not to wait for others */
 };
 
 /* The capabilities that following an exec and reading libraries that are loaded later take, of

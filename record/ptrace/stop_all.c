@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,8 +21,10 @@
 
 struct stop_thread {
 	pid_t tid;
-	bool stopped, gone;
+	bool stopped;
 	int sig; /* that is to be delivered when it goes on; 0: none */
+	/* CLOCK_MONOTONIC: since when it is traced, and when it was asked to stop */
+	uint64_t traced_ns, asked_ns;
 };
 
 /* Lists are in the same order each time: most often it is the one at *@next. */
@@ -38,26 +42,42 @@ static bool is_known(const struct stop_all *s, pid_t tid, size_t *next)
 	return false;
 }
 
-/* Trace @tid, and ask it to stop. */
+/* Trace @tid, which runs on. */
 static int seize(struct stop_all *s, pid_t tid)
 {
 	if (grow_array(&s->v, s->nr, &s->room, sizeof(*s->v)))
 		return -ENOMEM;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
 		return errno == ESRCH ? 0 : -errno;
-	s->v[s->nr++] = (struct stop_thread){.tid = tid};
+	s->v[s->nr++] = (struct stop_thread){.tid = tid, .traced_ns = clock_now_ns()};
 	s->most = tid > s->most ? tid : s->most;
-	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	return 0;
+}
+
+/* Have all that were stopped as many as there are?  The links of the list of threads are them and
+ * two of its own: to ask for their number takes less than to read their names. */
+static bool are_all(const struct stop_all *s, pid_t pid)
+{
+	char path[32];
+	struct stat st;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr; i++)
+		nr += s->v[i].stopped;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return nr && !stat(path, &st) && st.st_nlink == nr + 2;
 }
 
 static int seize_new(struct stop_all *s, pid_t pid)
 {
-	DIR *dir = proc_threads(pid);
+	DIR *dir;
 	size_t next = 0;
 	int err = 0;
 	pid_t tid;
 
+	if (are_all(s, pid))
+		return 0;
+	dir = proc_threads(pid);
 	if (!dir)
 		return -errno;
 	while (!err && (tid = proc_next_thread(dir)) > 0)
@@ -71,44 +91,62 @@ static int seize_new(struct stop_all *s, pid_t pid)
 static bool look(struct stop_thread *t)
 {
 	int status;
-	pid_t got;
+	pid_t got = waitpid(t->tid, &status, WNOHANG | __WALL | __WNOTHREAD);
 
-	if (t->stopped || t->gone)
-		return true;
-	got = waitpid(t->tid, &status, WNOHANG | __WALL | __WNOTHREAD);
 	if (!got || (got < 0 && errno == EINTR))
 		return false;
 	t->stopped = got == t->tid && WIFSTOPPED(status);
-	t->gone = !t->stopped;
 	if (t->stopped && status >> 16 == 0)
 		t->sig = WSTOPSIG(status); /* a signal came first */
 	return true;
 }
 
-static int wait_for_all(struct stop_all *s, uint64_t until_ns)
+static int wait_for(struct stop_thread *t, uint64_t until_ns)
 {
-	for (size_t i = 0; i < s->nr; i++)
-		while (!look(&s->v[i])) {
-			if (clock_now_ns() > until_ns)
-				return -ETIMEDOUT;
-			nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
-		}
+	while (!look(t)) {
+		if (clock_now_ns() > until_ns)
+			return -ETIMEDOUT;
+		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	}
 	return 0;
 }
 
-int stop_all_begin(struct stop_all *s, pid_t pid)
+/* Stop those from the number @first on, all at once; while some come to a stop, others are visited.
+ */
+static int stop_from(struct stop_all *s, size_t first, uint64_t until_ns, stop_all_visit_fn *visit,
+		     void *ctx)
 {
-	uint64_t until_ns = clock_now_ns() + LIMIT_NS;
-	size_t before;
+	int err = 0;
+
+	for (size_t i = first; i < s->nr; i++) {
+		s->v[i].asked_ns = clock_now_ns();
+		ptrace(PTRACE_INTERRUPT, s->v[i].tid, NULL, NULL);
+	}
+	for (size_t i = first; i < s->nr && !err; i++) {
+		err = wait_for(&s->v[i], until_ns);
+		if (!err && s->v[i].stopped && visit)
+			err = visit(ctx, s, i);
+	}
+	return err;
+}
+
+int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx)
+{
+	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
+	size_t before = 0;
 	int err;
 
+	/* else the kernel lets a sleep of 20 us take 70 */
+	prctl(PR_SET_TIMERSLACK, 1);
+	/* To be traced takes as long as to be stopped, and stops nothing. */
+	err = seize_new(s, pid);
 	/* one that had not stopped yet may have started another */
-	do {
+	while (!err && s->nr > before) {
+		err = stop_from(s, before, until_ns, visit, ctx);
 		before = s->nr;
-		err = seize_new(s, pid);
 		if (!err)
-			err = wait_for_all(s, until_ns);
-	} while (!err && s->nr > before);
+			err = seize_new(s, pid);
+	}
 	return !err && !s->nr ? -ESRCH : err;
 }
 
@@ -124,11 +162,23 @@ int stop_all_regs(const struct stop_all *s, size_t i, pid_t *tid, struct user_re
 	return io.iov_len == sizeof(*regs) ? 0 : -EINVAL;
 }
 
-void stop_all_end(struct stop_all *s)
+uint64_t stop_all_end(struct stop_all *s)
 {
-	for (size_t i = 0; i < s->nr; i++)
-		if (s->v[i].stopped)
-			ptrace(PTRACE_DETACH, s->v[i].tid, NULL, (void *)(intptr_t)s->v[i].sig);
+	uint64_t longest_ns = 0;
+
+	for (size_t i = 0; i < s->nr; i++) {
+		const struct stop_thread *t = &s->v[i];
+		/* one that got a signal stood as soon as it was traced */
+		const uint64_t since_ns = t->sig ? t->traced_ns : t->asked_ns;
+		uint64_t ns;
+
+		if (!t->stopped)
+			continue;
+		ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)t->sig);
+		ns = clock_now_ns() - since_ns;
+		longest_ns = ns > longest_ns ? ns : longest_ns;
+	}
 	free(s->v);
 	*s = (struct stop_all){0};
+	return longest_ns;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -16,15 +17,21 @@ struct stop_all {
 	pid_t most; /* the greatest number */
 };
 
-/* Stop all threads of @pid, also those that are started meanwhile.  It is let go with
- * stop_all_end(), or by the end of the calling thread.  Returns 0; -ETIMEDOUT: one has not stopped
- * within a quarter of a second; or -errno of ptrace(2). */
-int stop_all_begin(struct stop_all *s, pid_t pid);
+/* Look at the @i-th thread, which has just stopped; others may still run.  Returns 0, or what
+ * stop_all_begin() returns at once then. */
+typedef int stop_all_visit_fn(void *ctx, const struct stop_all *s, size_t i);
 
-/* The registers of the @i-th of @s->nr threads.  Returns 0 or -errno. */
+/* Stop all threads of @pid, also those that are started meanwhile, and have @visit, if that is not
+ * NULL, called of each with @ctx.  It is let go with stop_all_end(), or by the end of the calling
+ * thread.  Returns 0; -ETIMEDOUT: one has not stopped within a quarter of a second; what @visit
+ * returned; or -errno of ptrace(2). */
+int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx);
+
+/* The registers of the @i-th of @s->nr threads.  Returns 0, -ESRCH: it has ended, or -errno. */
 int stop_all_regs(const struct stop_all *s, size_t i, pid_t *tid, struct user_regs_struct *regs);
 
-/* Let all go that have stopped, with the signals that they were about to take. */
-void stop_all_end(struct stop_all *s);
+/* Let all go that have stopped, with the signals that they were about to take.  Returns the longest
+ * time that one of them was stopped, in nanoseconds. */
+uint64_t stop_all_end(struct stop_all *s);
 
 #endif

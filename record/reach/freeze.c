@@ -198,7 +198,7 @@ static int stop_and_copy(struct freeze *f)
 	int err;
 
 	f->header.begin_ns = clock_now_ns();
-	err = stop_all_begin(&f->stop, f->target->pid);
+	err = stop_all_begin(&f->stop, f->target->pid, NULL, NULL);
 	if (!err)
 		err = read_maps(f);
 	if (!err)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "record/base/waiting.h"
+#include "record/inject/inject.h"
 #include "record/module/module_table.h"
 #include "record/preload/backend.h"
 #include "record/probe/probes.h"
@@ -138,6 +139,7 @@ struct session {
 	bool forgets;		 /* processes or programs have ended that the filters know of */
 	bool table_full_told;	 /* that there are more processes than can be recorded */
 	struct attach_stacks_cost snapshot; /* of the threads at attach */
+	struct inject_cost injected;	    /* what putting code there and taking it out took */
 	struct refusal refusal;	  /* by the kernel, that the caller is to tell; err 0: none */
 	unsigned int batch;	  /* events since probes_consume() was called */
 	uint64_t marks;		  /* in all traces */
@@ -178,7 +180,7 @@ int session_open_inject(struct session *s, struct preload_opts *opts);
 /* Take out of the processes what a recorder that was killed has put there.  A uprobe at a function
  * that is changed would let its thread go on within the jump.  Logs one sentence on failure, also
  * if a recorder that lives needs it.  Returns 0 or -errno. */
-int session_remove_injected(const struct session *s);
+int session_remove_injected(struct session *s);
 
 /*
  * Begin to record the processes added: write what the first one is, and attach the probes.  On

@@ -22,13 +22,13 @@ int session_open_inject(struct session *s, struct preload_opts *opts)
 	return preload_new(&s->preload, opts);
 }
 
-int session_remove_injected(const struct session *s)
+int session_remove_injected(struct session *s)
 {
 	char why[INJECT_WHY];
 
 	for (size_t i = 0; i < s->nr; i++) {
 		const pid_t pid = s->all[i]->target.pid;
-		int err = inject_is_in(pid) ? inject_remove(pid, why) : 0;
+		int err = inject_is_in(pid) ? inject_remove(pid, &s->injected, why) : 0;
 
 		if (!err)
 			continue;
@@ -43,7 +43,6 @@ static int put(struct session *s, struct process *p)
 {
 	size_t bytes;
 	const struct preload_header *rings = preload_shared_memory(s->preload, &bytes);
-	struct inject_cost cost = {0};
 	char why[INJECT_WHY];
 	int err;
 
@@ -54,17 +53,13 @@ static int put(struct session *s, struct process *p)
 	if (err)
 		return err;
 	preload_go(s->preload);
-	err = inject_put(s->inject, &p->allocators, rings, bytes, &cost, why);
+	err = inject_put(s->inject, &p->allocators, rings, bytes, &s->injected, why);
 	if (err) {
 		log_error("cannot put code into process %d: it %s; without --backend inject it is "
 			  "recorded by eBPF",
 			  (int)p->target.pid, why);
 		return err;
 	}
-	s->snapshot.threads = cost.threads;
-	s->snapshot.stopped_ns += cost.stopped_ns;
-	if (cost.longest_ns > s->snapshot.longest_ns)
-		s->snapshot.longest_ns = cost.longest_ns;
 	return 0;
 }
 
@@ -90,6 +85,17 @@ int session_start_inject(struct session *s, const struct session_opts *opts)
 	return err;
 }
 
+/* Take out again what was put into @t.  Returns as inject_remove(). */
+static int take_out(struct session *s, const struct target *t, char *why)
+{
+	struct inject_cost cost = {0};
+	int err = t->helper ? helper_eject(t->helper, t->pid, &cost, sizeof(cost), why)
+			    : inject_take_back(t->pid, &cost, why);
+
+	inject_cost_join(&s->injected, &cost);
+	return err;
+}
+
 void session_stop_inject(struct session *s)
 {
 	const struct target *t = s->nr ? &s->all[0]->target : NULL;
@@ -102,7 +108,7 @@ void session_stop_inject(struct session *s)
 		preload_stop(s->preload); /* from here on the code only forwards */
 	if (!t || target_is_ending(t))
 		return;
-	err = t->helper ? helper_eject(t->helper, t->pid, why) : inject_take_back(t->pid, why);
+	err = take_out(s, t, why);
 	if (err == -EBUSY)
 		log_warn("what was put into process %d stays there and does nothing: a thread is "
 			 "still in it; the next 'mleak record -p %d' takes it out",

@@ -135,7 +135,7 @@ static int prepare(struct session *s, struct process *p)
 		trace_out_fail(&s->out, threads_see_all(&p->threads, &p->target));
 	if (s->out.err)
 		return s->out.err;
-	if (!p->target.started && !s->looks)
+	if (!p->target.started && s->backend->probes)
 		take_snapshot(s, p);
 	if (!s->backend->probes)
 		return 0;

@@ -48,6 +48,15 @@ bench-preload: all $(addprefix $(O)/tests/bench/,preload_target told_pairs cpu_t
 	$(Q)python3 tests/bench/backends.py $(O)/mleak $(O)/tests/bench/told_pairs
 	$(Q)python3 tests/bench/preload.py $(O)/mleak $(O)/tests/bench
 
+$(O)/tests/bench/inject_target: tests/live/inject_target.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -fno-builtin -Wall -Wextra -I. -pthread -o $@ $<
+
+## bench-stops: measure how long threads are stopped by --backend inject, asleep, at work, and on a busy machine
+bench-stops: all $(O)/tests/bench/inject_target
+	$(Q)python3 tests/bench/stops.py $(O)/mleak $(O)/tests/bench/inject_target
+
 ## bench-report: measure how long a report takes, against heaptrack_print and perf report (as root, some minutes)
 bench-report: all
 	$(Q)python3 tests/bench/report.py $(O)/mleak tests/bench/cxx.cc
@@ -86,7 +95,7 @@ $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: bench bench-attach bench-reach bench-reach-report bench-unwind bench-cfi bench-preload bench-report bench-top bench-memleak
+.PHONY: bench bench-attach bench-reach bench-reach-report bench-unwind bench-cfi bench-preload bench-stops bench-report bench-top bench-memleak
 
 # It has what bcc's memleak needs: frame pointers.
 $(O)/tests/bench/beside: tests/bench/beside.c

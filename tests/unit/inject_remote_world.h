@@ -156,8 +156,9 @@ static inline int hold_there(struct remote *r, void *arg)
 static inline void *hold_thread(void *arg)
 {
 	struct there *t = arg;
+	uint64_t held_ns;
 
-	t->err = remote_run(t->pid, hold_there, t, &t->why);
+	t->err = remote_run(t->pid, hold_there, t, &held_ns, &t->why);
 	t->held = -1;
 	return NULL;
 }

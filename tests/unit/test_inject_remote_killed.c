@@ -175,9 +175,10 @@ static int map_and_unmap(struct remote *r, void *arg)
 static void call_for_ever(pid_t pid)
 {
 	const char *why;
+	uint64_t held_ns;
 
 	for (;;)
-		remote_run(pid, map_and_unmap, NULL, &why);
+		remote_run(pid, map_and_unmap, NULL, &held_ns, &why);
 }
 
 static void wait_untraced(pid_t pid)
@@ -261,11 +262,13 @@ static void kill_holder(const struct target_process *t, int calls)
 {
 	pid_t caller = fork();
 	const char *why;
+	uint64_t held_ns;
 
 	assert_true(caller >= 0);
 	if (!caller) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		remote_run(t->pid, hold_for_ever, &(struct holder){calls, &t->told->aux}, &why);
+		remote_run(t->pid, hold_for_ever, &(struct holder){calls, &t->told->aux}, &held_ns,
+			   &why);
 		_exit(1);
 	}
 	while (!t->told->aux)
