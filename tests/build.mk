@@ -16,8 +16,8 @@ DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux 
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
 	    heaptrack valgrind chromium bubblewrap golang-go golang-github-google-pprof-dev \
 	    qemu-system-x86 cpio libcap2-bin tmux $(RUSTC) $(DEB_SERVERS)
-# What nginx and postgresql need that nothing else brings.
-DEB_SERVERS = libpq5 libxslt1.1 libpcre2-8-0 libreadline8 tzdata
+# What nginx, postgresql and ab need that nothing else brings.
+DEB_SERVERS = libapr1 libaprutil1 libpq5 libxslt1.1 libpcre2-8-0 libreadline8 tzdata
 DEB_FUZZ  = clang libclang-rt-dev
 
 EXACT_STRESS = $(addprefix $(O)/tests/exact/stress-,O2 O0 O3-lto clang)
@@ -28,7 +28,7 @@ build-tests: all man samples $(UNIT) $(ORACLE) $(EXACT) $(TOOLS) $(LOAD) $(GUEST
 # Fetched only once, whatever is built with which options.
 SERVERS   ?= build/servers
 
-## servers: fetch nginx and postgresql, which tests record, from Debian; nothing is installed or started
+## servers: fetch nginx, postgresql and ab, which tests use, from Debian; nothing is installed or started
 servers:
 	$(Q)[ -d $(SERVERS) ] || tests/tools/get_servers.sh $(SERVERS)
 

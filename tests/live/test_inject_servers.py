@@ -5,7 +5,10 @@ Only where MLEAK_INJECT_CYCLES=N says how often: make acceptance-inject.
 
 import os
 import random
+import re
+import signal
 import socket
+import subprocess
 import threading
 
 import test_real_servers as real
@@ -58,8 +61,9 @@ class ServerCase(InjectCase):
 class RedisTest(ServerCase):
     def test_redis(self):
         redis = real.Redis(self)
-        self.spawn(["redis-benchmark", "-s", self.path("sock"), "-q", "-d", "64", "-t", "set,lpush,lpop", "-r", "10000",
-                    "-n", "100000000", "-c", "8"])
+        bench = self.spawn(["redis-benchmark", "-s", self.path("sock"), "-q", "-d", "64", "-t", "set,lpush,lpop", "-r",
+                            "10000", "-n", "100000000", "-c", "8"], stdout=subprocess.DEVNULL)
+        wait_until(lambda: redis.info("clients", "connected_clients") > 8, "the clients do not connect")
 
         def ask(i):
             value = "v%d" % i * (1 + i % 100)
@@ -69,9 +73,22 @@ class RedisTest(ServerCase):
                 raise AssertionError("redis answers wrong")
 
         self.check_cycles(redis.pid, ask)
+        self.assertIsNone(bench.poll(), "redis-benchmark has ended")  # as it does at an answer that is an error
+        self.assertEqual(redis.info("stats", "total_error_replies"), 0)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 class NginxTest(ServerCase, real.NginxTest):
+    def setUp(self):
+        self.port = free_port()
+        self.LISTEN = "listen 127.0.0.1:%d;" % self.port
+        super().setUp()
+
     def ask_for_page(self, _):
         with open(self.path("page.txt"), "rb") as page, socket.socket(socket.AF_UNIX) as client:
             client.connect(self.path("sock"))
@@ -83,7 +100,15 @@ class NginxTest(ServerCase, real.NginxTest):
                 raise AssertionError("nginx answers wrong")
 
     def test_nginx(self):
+        ab = self.spawn([self.server("usr/bin/ab"), "-q", "-k", "-c", "8", "-n", "100000000", "-t", "36000",
+                         "http://127.0.0.1:%d/page.txt" % self.port])
         self.check_cycles(self.pid, self.ask_for_page)
+        self.assertIsNone(ab.poll(), "ab has ended")
+        ab.send_signal(signal.SIGINT)
+        said = self.finish(ab).out
+        self.assertGreater(int(re.search(r"Complete requests: +(\d+)", said)[1]), 100 * self.cycles)
+        self.assertRegex(said, r"Failed requests: +0\n")
+        self.assertNotIn("Non-2xx", said)
 
 
 class PostgresTest(ServerCase, real.PostgresTest):
@@ -94,6 +119,23 @@ class PostgresTest(ServerCase, real.PostgresTest):
 
     def test_postgres(self):
         self.check_cycles(self.pid, self.ask_for_sum)
+
+    def test_pgbench(self):
+        """Its transactions move sums between tables; in the end all have the same."""
+        bench = [self.programs + "/pgbench", "-h", self.dir, "-U", "owner", "postgres"]
+        made = self.finish(self.spawn([*bench, "-i", "-q"], **self.user))
+        self.assertEqual(made.status, 0, made.err)
+        run = self.spawn([*bench, "-n", "-T", "36000"], **self.user)
+        query = "select coalesce(max(pid), 0) from pg_stat_activity where application_name = 'pgbench'"
+        wait_until(lambda: int(self.psql.ask("select count(*) from pgbench_history")), "pgbench does nothing")
+        self.check_cycles(int(self.psql.ask(query)), self.ask_for_sum)
+        self.assertIsNone(run.poll(), "pgbench has ended")  # as it does at an error
+        run.send_signal(signal.SIGTERM)
+        self.finish(run)
+        sums = {self.psql.ask("select sum(%s) from pgbench_%s" % of) for of in
+                (("abalance", "accounts"), ("bbalance", "branches"), ("tbalance", "tellers"), ("delta", "history"))}
+        self.assertEqual(len(sums), 1, sums)
+        self.assertGreater(int(self.psql.ask("select count(*) from pgbench_history")), 10 * self.cycles)
 
 
 def leave_out(of):

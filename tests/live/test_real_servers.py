@@ -104,7 +104,7 @@ http {
 	client_body_temp_path %(dir)s/body; proxy_temp_path %(dir)s/proxy; fastcgi_temp_path %(dir)s/fastcgi;
 	uwsgi_temp_path %(dir)s/uwsgi; scgi_temp_path %(dir)s/scgi;
 	gzip on; gzip_min_length 1; types { text/plain txt; } gzip_types text/plain;
-	server { listen unix:%(dir)s/sock; root %(dir)s; location = /status { stub_status; } }
+	server { listen unix:%(dir)s/sock; %(listen)s root %(dir)s; location = /status { stub_status; } }
 }
 """
 
@@ -112,10 +112,11 @@ http {
 @needs_bpf
 class NginxTest(GrowthCase):
     REQUESTS = 4000
+    LISTEN = ""  # besides
 
     def setUp(self):
         super().setUp()
-        self.write("nginx.conf", (NGINX % {"dir": self.dir}).encode())
+        self.write("nginx.conf", (NGINX % {"dir": self.dir, "listen": self.LISTEN}).encode())
         self.write("page.txt", b"%s" % bytes(range(32, 127)) * 40)
         self.pid = self.spawn([self.server("usr/sbin/nginx"), "-e", "stderr", "-p", self.dir, "-c",
                                self.path("nginx.conf")]).pid
@@ -215,6 +216,7 @@ class PostgresTest(GrowthCase):
                    stderr=subprocess.DEVNULL, **user)
         ready = [programs + "/pg_isready", "-q", "-h", self.dir]
         wait_until(lambda: self.finish(self.spawn(ready)).status == 0, "postgres does not answer")
+        self.programs, self.user = programs, user
         self.psql = Psql(self, programs, self.dir, **user)
         self.pid = int(self.psql.ask("select pg_backend_pid()"))
         self.psql.ask("create table t(a int primary key, b text)")

@@ -7,7 +7,7 @@
 # that is said, and their tests are skipped: the exit status is 0.
 set -eu
 
-packages="nginx postgresql-15 postgresql-client-15"
+packages="nginx postgresql-15 postgresql-client-15 apache2-utils"
 out=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
