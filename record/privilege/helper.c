@@ -18,7 +18,8 @@
 
 struct helper {
 	int socket;
-	pid_t pid;
+	pid_t pid;  /* 0: it has ended, and was waited for, */
+	int status; /* with this wait status */
 	struct helper_request request;
 	struct helper_reply reply;
 };
@@ -188,6 +189,17 @@ int helper_begin(struct helper *h, const struct helper_opts *opts)
 	return err ? err : send_numbers(h->socket, opts->programs, opts->nr_programs, true);
 }
 
+/* It does not answer: it has ended, or was ended. */
+static void wait_for_end(struct helper *h)
+{
+	while (h->pid && waitpid(h->pid, &h->status, 0) < 0)
+		if (errno != EINTR) {
+			h->status = 0;
+			break;
+		}
+	h->pid = 0;
+}
+
 /* Ask, with @fd if that is not negative; *@got is the descriptor that came back, or -1. */
 static int ask(struct helper *h, int fd, int *got)
 {
@@ -197,6 +209,10 @@ static int ask(struct helper *h, int fd, int *got)
 		err = helper_receive(h->socket, &h->reply, sizeof(h->reply), got ? got : &none);
 	else if (got)
 		*got = -1;
+	if (err) {
+		shutdown(h->socket, SHUT_RDWR); /* should it still live, it ends by that */
+		wait_for_end(h);
+	}
 	return err ? -EPERM : h->reply.result;
 }
 
@@ -313,8 +329,19 @@ int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *wh
 
 	begin(h, HELPER_EJECT, &(struct helper_task){pid, pid});
 	err = ask(h, -1, NULL);
-	snprintf(why, HELPER_WHY, "%.*s", HELPER_WHY - 1, (const char *)h->reply.bytes);
+	if (!h->pid) {
+		memset(cost, 0, bytes);
+		snprintf(why, HELPER_WHY,
+			 "cannot be reached: mleak's helper process has ended (%s %d)",
+			 WIFSIGNALED(h->status) ? "signal" : "exit status",
+			 WIFSIGNALED(h->status) ? WTERMSIG(h->status) : WEXITSTATUS(h->status));
+		return -EPIPE;
+	}
 	memcpy(cost, h->reply.bytes + HELPER_WHY, bytes);
+	if (h->reply.bytes[0] || !err)
+		snprintf(why, HELPER_WHY, "%.*s", HELPER_WHY - 1, (const char *)h->reply.bytes);
+	else
+		snprintf(why, HELPER_WHY, "cannot be changed: %s", strerror(-err));
 	return err;
 }
 
@@ -323,7 +350,6 @@ void helper_stop(struct helper *h)
 	if (!h)
 		return;
 	close(h->socket);
-	while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	wait_for_end(h);
 	free(h);
 }

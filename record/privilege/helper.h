@@ -113,8 +113,7 @@ bool helper_let_go(struct helper *h, pid_t pid);
 int helper_signal(struct helper *h, pid_t pid, int sig);
 
 /* As inject_remove(), with the reason in @why, HELPER_WHY bytes.  *@cost is a struct inject_cost,
- * of
- * @bytes. */
+ * of @bytes.  -EPIPE: the helper has ended. */
 int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *why);
 
 /* End it, and release @h; NULL is allowed. */

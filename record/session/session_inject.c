@@ -89,9 +89,13 @@ int session_start_inject(struct session *s, const struct session_opts *opts)
 static int take_out(struct session *s, const struct target *t, char *why)
 {
 	struct inject_cost cost = {0};
+	char unused[INJECT_WHY];
 	int err = t->helper ? helper_eject(t->helper, t->pid, &cost, sizeof(cost), why)
 			    : inject_take_back(t->pid, &cost, why);
 
+	/* what it left half done it has left for anybody; perhaps we are allowed to */
+	if (err == -EPIPE && !inject_take_back(t->pid, &cost, unused))
+		err = 0;
 	inject_cost_join(&s->injected, &cost);
 	return err;
 }

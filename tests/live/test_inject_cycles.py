@@ -92,6 +92,25 @@ class KilledTest(InjectCase):
         self.assert_next_one_cleans(target, state)
         target.end()
 
+    def test_the_helper_alone(self):
+        """The recorder, without privileges, says so; as root it had left these to its helper."""
+        if os.geteuid():
+            self.skipTest("needs root")
+        target = self.start_target()
+        state = State(target.pid)
+        target.go()
+        mleak = self.attach(target.pid)
+        for pid in descendants(mleak.pid):
+            os.kill(pid, signal.SIGKILL)
+        mleak.send_signal(signal.SIGINT)
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("mleak: warning: what was put into process %d stays there and does nothing: it cannot be "
+                      "reached: mleak's helper process has ended (signal 9)\n" % target.pid, result.err)
+        target.check()
+        self.assert_next_one_cleans(target, state)
+        target.end()
+
     def kill_at_any_time(self, target, helper):
         mleak = self.start_inject(target.pid)
         time.sleep(random.uniform(0, LATEST_MS / 1000))
