@@ -100,7 +100,7 @@ class NginxTest(ServerCase, real.NginxTest):
                 raise AssertionError("nginx answers wrong")
 
     def test_nginx(self):
-        ab = self.spawn([self.server("usr/bin/ab"), "-q", "-k", "-c", "8", "-n", "100000000", "-t", "36000",
+        ab = self.spawn([self.server("usr/bin/ab"), "-q", "-k", "-c", "8", "-t", "36000", "-n", "20000000",
                          "http://127.0.0.1:%d/page.txt" % self.port])
         self.check_cycles(self.pid, self.ask_for_page)
         self.assertIsNone(ab.poll(), "ab has ended")
