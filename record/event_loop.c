@@ -23,6 +23,10 @@
 
 #define BUSY_RING (16u << 20) /* a smaller ring might be full before we look again */
 
+#define SWITCH_NS                                                                      \
+	200000000u /* how long what is waiting is taken in before another trace begins \
+		    */
+
 #define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
 
 enum source { SOURCE_RING, SOURCE_SIDEBAND, SOURCE_TRACER, SOURCE_SIGNAL };
@@ -207,6 +211,18 @@ static bool reach(struct loop *l, uint64_t now_ns)
 	return l->reaches;
 }
 
+/* Another trace begins.  What happened before somebody asked for it belongs into the one that ends:
+ * it may still be in the rings. */
+static void switch_trace(struct loop *l, uint64_t now_ns)
+{
+	struct switcher *sw = l->asked.switcher;
+
+	if (sw->due)
+		session_drain_for(l->session, SWITCH_NS);
+	if (!l->session->out.err)
+		switch_now(sw, switch_reason(sw, now_ns));
+}
+
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -221,7 +237,7 @@ static void on_time(struct loop *l)
 	/* a snapshot that is under way would be whole in neither trace */
 	if (!l->reason && !l->reaches &&
 	    switch_is_due(l->asked.switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
-		switch_now(l->asked.switcher, switch_reason(l->asked.switcher, now_ns));
+		switch_trace(l, now_ns);
 	if (l->session->out.err)
 		return;
 	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))

@@ -34,6 +34,40 @@ int main(void)
 }
 """
 
+# Allocates 1,009 blocks for each byte that it is told, from stacks of which each has other words, and says when
+# that is done.
+MANY = r"""
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile block;
+static unsigned int number;
+__attribute__((noipa)) static void leak_here(void) { block = malloc(61); }
+__attribute__((noipa)) static void go_down(int depth)
+{
+	volatile unsigned int words[100];
+
+	for (int i = 0; i < 100; i++)
+		words[i] = number = number * 1664525 + 1013904223;
+	if (depth)
+		go_down(depth - 1);
+	else
+		leak_here();
+	words[0] = number;
+}
+int main(void)
+{
+	char c;
+
+	while (read(0, &c, 1) == 1) {
+		for (int i = 0; i < 1009; i++)
+			go_down(20);
+		if (write(1, "done\n", 5) != 5)
+			return 1;
+	}
+	return 0;
+}
+"""
+
 
 @both_backends
 class SwitchTest(Case):
@@ -116,6 +150,22 @@ class SwitchTest(Case):
         self.assert_sums(result.err, ["x.mlk.1", "x.mlk.2"])
         older = [json.loads(self.report(self.path("x.mlk.%d" % n), "--format=json"))["totals"] for n in (1, 2)]
         self.assertEqual([t["unknown_frees"] for t in older], [0, 11])
+
+    def test_what_was_done_before_is_in_the_trace_that_ends(self):
+        """Also where the recorder has not taken it in yet."""
+        self.write("many.c", MANY.encode())
+        self.assertEqual(self.finish(self.spawn(["gcc", "-O1", "-g", "-o", "many", "many.c"])).status, 0)
+        recorder = self.start_mleak("record", "--switch-output=signal", "--raw-stack", "-o", "x.mlk", "--",
+                                    "./many", stdin=subprocess.PIPE)
+        for number in range(1, 5):
+            self.go_on(recorder)
+            asked = self.mleak("ctl", str(recorder.pid), "--switch", **getattr(self, "recorded_as", {}))
+            self.assertEqual((asked.status, asked.err), (0, ""))
+            self.wait_for_words(recorder, r"wrote 'x\.mlk\.%d'" % number)
+        self.assertEqual(self.finish(recorder).status, 0)
+        found = [sum(stack.bytes for stack in parse_folded(self.report(self.path("x.mlk.%d" % number), "--folded"))
+                     if "leak_here" in stack.frames) for number in range(1, 5)]
+        self.assertEqual(found, [1009 * 61] * 4)
 
     def test_only_the_newest_are_kept(self):
         recorder = self.told("--switch-output=signal", "--keep=2", name="%n.mlk")
