@@ -23,9 +23,7 @@
 
 #define BUSY_RING (16u << 20) /* a smaller ring might be full before we look again */
 
-#define SWITCH_NS                                                                      \
-	200000000u /* how long what is waiting is taken in before another trace begins \
-		    */
+#define SWITCH_NS 200000000u /* what waits is read for so long before another trace begins */
 
 #define QUIET_NS 1000000000u /* so long may nothing at all be seen before we say why */
 
