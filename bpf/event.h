@@ -22,6 +22,7 @@ enum event_type {
 	EVENT_ACCESSIBLE = 9,
 	EVENT_GIVEN_BACK = 10,
 	EVENT_LAZILY = 11,
+	EVENT_PART = 12, /* more of the stack of the thread's next EVENT_ALLOC */
 };
 
 /* The probed function, as attach cookie; the same numbers as enum mlk_func in format/trace.h. */
@@ -49,6 +50,9 @@ enum event_func {
 
 /* In an event, besides the number of mmap or mremap: what was mapped cannot be accessed. */
 #define FUNC_RESERVED 0x80u
+
+/* The same of any allocation: the thread's last EVENT_PART belongs to it. */
+#define FUNC_PART 0x100u
 
 /* In the cookie of a function's entry, besides its number: how it returns is seen by probes on the
  * instructions, not by a return probe. */
@@ -191,6 +195,20 @@ struct event_alloc {
 	};
 	__u64 freed;  /* a block that the thread freed before: event_freed(), event_freed_age() */
 	__u8 stack[]; /* from regs[EVENT_RSP] on, or up to EVENT_STACK_ALIGN bytes below */
+};
+
+/*
+ * EVENT_PART: the thread runs on its own stack, called from another one, which is a goroutine's.
+ * The bytes are those of that, from its stack pointer on.
+ */
+struct event_part {
+	union event_head head;
+	__u64 id;   /* process and thread */
+	__u64 g;    /* the goroutine: the address of its runtime.g */
+	__u64 left; /* the stack pointer of the thread's own stack, when the goroutine's was left */
+	__u64 sp, hi; /* of the goroutine's stack: its pointer, and its end */
+	__u64 len;    /* valid bytes */
+	__u8 bytes[];
 };
 
 /* A free that waits for the thread's next allocation has a number in the bits above its address, so
@@ -338,6 +356,18 @@ struct event_code_range {
 #define EVENT_MAX_CODE	  8
 #define EVENT_MAX_TARGETS 4096
 
+/* Where a Go program has what an EVENT_PART tells: offsets into its structures, in bytes.  The
+ * thread's runtime.g is at @tls from its control block, and @m in it leads to the runtime.m, with
+ * the own stack's runtime.g first. */
+struct event_go {
+	__s32 tls;
+	__u16 m, curg; /* in a runtime.g its m; in a runtime.m the goroutine that it runs */
+	__u16 sp, hi;  /* in a runtime.g: the stack pointer when it was left, and the stack's end */
+	__u32 on;      /* 0: it is no Go program, or not known; in memory that is shared with a
+			  library, the number of the program of which this is true */
+	__u64 mapped;  /* where the runtime's own calls of mmap return to; 0: not known */
+};
+
 /* What is known of a process that is recorded: whose calls are an allocator's own.  Set by the
  * recorder; a fork hands it on to the child. */
 struct event_code {
@@ -345,9 +375,11 @@ struct event_code {
 	struct event_code_range program; /* the executable, if it defines an allocator */
 	__u64 stale;	 /* another program runs, where all this does not hold; set at its exec */
 	__u64 is_static; /* it is statically linked: its C library's mappings are told by flags */
+	struct event_go go;
 };
 
 _Static_assert(sizeof(struct event_small) == EVENT_SMALLEST, "a line with the kernel's header");
+_Static_assert(sizeof(struct event_part) == EVENT_SMALLEST, "the same; and its bytes begin a line");
 _Static_assert(sizeof(struct event_alloc) == 2 * EVENT_LINE - 8, "two lines; the stack begins one");
 
 #endif

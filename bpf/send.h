@@ -3,6 +3,7 @@
 #define MLEAK_BPF_SEND_H
 
 #include "bpf/filter.h"
+#include "bpf/golang.h"
 #include "bpf/ring.h"
 #include "bpf/send_small.h"
 #include "bpf/stack.h"
@@ -140,7 +141,7 @@ static __always_inline __u64 take_freed(struct thread_state *st, __u64 now_ns)
 static __always_inline void fill_alloc(struct event_alloc *e, struct thread_state *st, __u32 func,
 				       __u32 front_at)
 {
-	e->head.word = event_word(EVENT_ALLOC, func, front_at);
+	e->head.word = event_word(EVENT_ALLOC, func | (__u32)st->part, front_at);
 	e->id = st->id;
 	e->size = st->now.size;
 }
@@ -325,6 +326,8 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
 
+	if (any_go)
+		st->part = record_part(st);
 	if (take > st->stack_usual) {
 		/* By way of memory, where the verifier forgets all it knows of the number: then it
 		 * follows one case, not two. */

@@ -34,6 +34,12 @@ enum dwunw_event_flag {
 	DWUNW_EVENT_STACK_DEGRADED = 1 << 3,
 	/* where the stack ends was not known; the bytes may run into a neighbouring mapping */
 	DWUNW_EVENT_STACK_UNBOUNDED = 1 << 4,
+	/* it was put together of several stacks of the thread, as if the functions that change from
+	 * one to the other did not: above what they left lies what they will come back to.  Words
+	 * that point into what was moved were moved with it */
+	DWUNW_EVENT_STACK_JOINED = 1 << 5,
+	/* the stack goes on above the available bytes, at a place that is not known */
+	DWUNW_EVENT_STACK_ELSEWHERE = 1 << 6,
 };
 
 /* An allocation. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "record/allocator/allocator.h"
+#include "record/golang/go_program.h"
 #include "record/module/module_table.h"
 #include "record/target/link_map.h"
 
@@ -97,6 +98,19 @@ static void add_thread_start(struct event_code *code, const struct target *t,
 		}
 }
 
+/* Go's runtime maps memory for itself, as an allocator does. */
+static void add_golang(struct event_code *code, const struct target *t,
+		       const struct mlk_mapping *program)
+{
+	struct go_program go = {0};
+
+	go_program_know(&go, t, program);
+	code->go = go.capture;
+	if (go.capture.mapped)
+		add_range(code, &(struct mlk_mapping){.start = go.capture.mapped,
+						      .end = go.capture.mapped + 1});
+}
+
 void allocators_set_code(struct allocators *a, const struct target *t,
 			 const struct loaded_objects *objects, bool is_static)
 {
@@ -117,4 +131,6 @@ void allocators_set_code(struct allocators *a, const struct target *t,
 		add_range(&a->code, objects->loader);
 	if (is_static)
 		add_thread_start(&a->code, t, objects->program);
+	if (objects->program)
+		add_golang(&a->code, t, objects->program);
 }

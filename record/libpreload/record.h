@@ -56,6 +56,17 @@ struct preload_alloc {
 	uint32_t masks[]; /* bit i: the i-th 4 bytes of the slice are given */
 };
 
+/*
+ * EVENT_PART, as struct event_part has it: the record's addr is the goroutine, its size the end of
+ * that one's stack.  The record of an allocation behind it has DWUNW_EVENT_STACK_JOINED.
+ */
+struct preload_part {
+	struct preload_record record;
+	uint64_t left, sp;
+	uint64_t unused[2];
+	uint8_t bytes[]; /* up to the record's end */
+};
+
 #define PRELOAD_ALLOC offsetof(struct preload_alloc, masks)
 
 _Static_assert(PRELOAD_ALLOC == 44, "no padding");

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/event.h"
 #include "record/libpreload/record.h"
 
 /* Of all that stands here, from build.mk: a program that was linked with libmleak-wrap.a has
@@ -126,7 +127,8 @@ struct preload_process {
 	/* written by the recorder; words the target sleeps on */
 	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
 	uint32_t maps_done; /* requests that were answered */
-	uint32_t unused_recorder[6];
+	/* its on is 1 more than the program of which it is true, and is written last */
+	struct event_go golang;
 };
 
 _Static_assert(sizeof(struct preload_process) == 64, "a cache line");

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "record/module/elffile.h"
+#include "record/module/go_table.h"
 #include "record/module/lsan_suppressions.h"
+#include "unwind/golang/pclntab.h"
 
 /* .eh_frame_hdr before .eh_frame: libdw 0.188 takes no notice of one that comes later. */
 static const char *const wanted[] = {".note.gnu.build-id", ".eh_frame_hdr", ".eh_frame",
@@ -37,6 +39,7 @@ struct reduced {
 	char names[1024]; /* the table of section names */
 	size_t names_len;
 	char *suppressions; /* of lsan_suppressions_of(), or NULL */
+	char *go_table;	    /* a copy, or NULL */
 };
 
 /* Append @name to the section names; offset 0, the empty name, when it does not fit. */
@@ -157,6 +160,21 @@ static int add_suppressions(struct reduced *r, Elf *elf, Elf *debug)
 		       : -ENOMEM;
 }
 
+/* Go's table of functions, wherever it is in the file, with the address that it counts from. */
+static int add_go_table(struct reduced *r, Elf *elf)
+{
+	struct go_table t;
+
+	if (!go_table_find(elf, &t))
+		return 0;
+	r->go_table = malloc(t.len);
+	if (!r->go_table)
+		return -ENOMEM;
+	memcpy(r->go_table, t.bytes, t.len);
+	memcpy(r->go_table + DWUNW_PCLNTAB_TEXT, &t.text, sizeof(t.text));
+	return add_section(r, GO_TABLE_SECTION, SHT_PROGBITS, r->go_table, t.len) ? 0 : -ENOMEM;
+}
+
 /* The table of section names comes last, when all are known. */
 static int add_names_section(struct reduced *r)
 {
@@ -269,6 +287,8 @@ static int fill(struct reduced *r, Elf *elf, Elf *debug, enum elf_image_embed em
 		copy_sections(r, elf, wanted, NR(wanted));
 	if (!err)
 		copy_debug_frame(r, elf, debug);
+	if (!err)
+		err = add_go_table(r, elf);
 	if (!err && embed >= EMBED_SYMBOLS) {
 		copy_sections(r, elf, &minidebug, 1);
 		err = copy_symbols(r, elf, ".dynsym", ".dynstr");
@@ -305,6 +325,7 @@ int elf_image_make(Elf *elf, const char *path, enum elf_image_embed embed, uint8
 out:
 	elf_end(r.elf);
 	free(r.suppressions);
+	free(r.go_table);
 	if (memfd >= 0)
 		close(memfd);
 	if (debug != elf)

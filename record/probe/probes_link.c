@@ -157,9 +157,11 @@ int probes_set_code(struct probes *p, const struct target *t, const struct alloc
 {
 	const uint32_t tgid = (uint32_t)t->pid;
 	const struct bpf_map *map = p->skel->maps.targets;
-	int err = bpf_map__update_elem(map, &tgid, sizeof(tgid), &a->code, sizeof(a->code),
-				       BPF_EXIST);
+	int err;
 
+	if (a->code.go.on)
+		p->skel->bss->any_go = 1;
+	err = bpf_map__update_elem(map, &tgid, sizeof(tgid), &a->code, sizeof(a->code), BPF_EXIST);
 	if (err != -ENOENT)
 		return err;
 	/* Nothing would detach what is attached after its end. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "record/allocator/allocator.h"
+#include "record/golang/go_program.h"
 #include "record/module/module_table.h"
 #include "record/probe/links.h"
 #include "record/process/given_back.h"
@@ -59,6 +60,7 @@ struct process {
 	struct stop hold;   /* by us, while they are attached */
 	struct allocators allocators; /* that are probed */
 	struct maps maps;	      /* executable mappings */
+	struct go_program golang;     /* of the program that it runs, once a goroutine was met */
 	size_t nr_mappings;	      /* all, when they were read last */
 	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
 	bool maps_changed;	  /* and the trace has no snapshot of it yet */

@@ -9,6 +9,7 @@
 
 #include "array.h"
 #include "mleak.h"
+#include "record/golang/go_stack.h"
 #include "record/inject/inject.h"
 
 struct process *session_find(struct session *s, pid_t pid)
@@ -140,6 +141,7 @@ void session_release(struct session *s)
 	free(s->all);
 	probes_free(s->probes);
 	preload_free(s->preload);
+	go_stacks_free(s->go_stacks);
 	sideband_free(s->sideband);
 	mlk_writer_free(s->out.writer);
 	module_table_release(&s->out.modules);

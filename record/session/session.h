@@ -22,6 +22,7 @@
 #include "record/trace/overrun_list.h"
 #include "record/trace/tally.h"
 
+struct go_stacks;
 struct helper;
 struct inject;
 struct shared_view;
@@ -97,8 +98,10 @@ struct session {
 	struct probes *probes;	   /* NULL: preload */
 	struct preload *preload;   /* the events come from it; NULL: from probes */
 	struct inject *inject;	   /* with preload: code in a process that runs; NULL: a command */
-	struct tracer *tracer;	   /* holds the command's children at their start; NULL: none */
-	struct process **all;	   /* in the order of their births; a number can come again */
+	struct go_stacks *go_stacks; /* NULL: no goroutine was met */
+	uint32_t stack_limit;	     /* bytes of an event */
+	struct tracer *tracer;	     /* holds the command's children at their start; NULL: none */
+	struct process **all;	     /* in the order of their births; a number can come again */
 	size_t nr, room;
 	struct process *last;	 /* of the event before; NULL: none */
 	struct code_ranges code; /* what the writer knows to be executable */

@@ -7,6 +7,7 @@
 #include "record/preload/preload_choices.h"
 #include "record/session/no_events.h"
 #include "record/session/session.h"
+#include "record/session/session_golang.h"
 
 #include "mleak.h"
 #include "record/base/proc.h"
@@ -238,6 +239,15 @@ static uint64_t start_of(void *ctx, pid_t pid)
 	return target_auxv(&t, AT_RANDOM); /* on its stack */
 }
 
+static void golang(void *ctx, pid_t pid, struct event_go *go)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (p)
+		session_find_golang(p, go);
+}
+
 static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 {
 	struct session *s = ctx;
@@ -315,6 +325,7 @@ struct preload_sink session_sink(struct session *s)
 				     .unmet = unmet,
 				     .read_all_maps = read_all_maps,
 				     .start_of = start_of,
+				     .golang = golang,
 				     .read_maps = read_maps,
 				     .came = came,
 				     .mapped = mapped,

@@ -5,6 +5,7 @@
 
 #include "bpf/event.h"
 #include "record/preload/ring/stack_image.h"
+#include "record/session/session_golang.h"
 
 /* Events read before other things are checked again: some milliseconds' worth. */
 #define BATCH 20000
@@ -93,16 +94,47 @@ static int take_free(struct session *s, struct process *p, const struct kept_fre
 	return put(s, &ev);
 }
 
+/* The stack of @e, the caller's @sp on: from @view, or NULL, from @e itself. */
+static struct go_stack stack_of(const struct event_alloc *e, const struct shared_view *view)
+{
+	const uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
+	struct go_stack s = {.sp = e->regs[EVENT_RSP],
+			     .flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS};
+
+	if (view) {
+		s.bytes = view->bytes;
+		s.len = view->len;
+	} else if (e->stack_len > below) {
+		s.bytes = e->stack + below;
+		s.len = e->stack_len - below;
+	}
+	return s;
+}
+
+/* Put the stack of @e, an allocation of @p, into @ev. */
+static void put_stack(struct session *s, struct process *p, const struct event_alloc *e,
+		      const struct shared_view *view, struct mlk_event *ev)
+{
+	struct go_stack stack = stack_of(e, view);
+
+	if (e->head.what & FUNC_PART && p && stack.bytes)
+		session_join(s, p, e->id, &stack);
+	ev->stack = stack.bytes;
+	ev->stack_len = stack.len;
+	ev->flags |= stack.flags;
+	/* Of a stack that was put together the trace has other bytes than the ring. */
+	ev->stack_kept_from = view && !(p && p->golang.is_go) ? view->kept_from : 0;
+}
+
 /* @view: where the stack is if not in @e; NULL: there. */
 static int take_alloc(struct session *s, struct process *p, const struct event_alloc *e,
 		      const struct shared_view *view)
 {
 	struct mlk_event ev = {
 		.kind = MLK_ALLOC,
-		.func = (uint8_t)(e->head.what & ~FUNC_RESERVED),
+		.func = (uint8_t)(e->head.what & ~(FUNC_RESERVED | FUNC_PART)),
 		.nr_regs = DWUNW_MAX_ARCH_REGS,
-		.flags = e->flags | DWUNW_EVENT_RETURN_ADDRESS |
-			 (e->head.what & FUNC_RESERVED ? MLK_EVENT_RESERVED : 0),
+		.flags = e->head.what & FUNC_RESERVED ? MLK_EVENT_RESERVED : 0,
 		.tgid = event_tgid(e->id),
 		.tid = event_tid(e->id),
 		.time_ns = e->time_ns,
@@ -110,7 +142,6 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		.size = e->size,
 		.alloc_id = s->allocs + 1,
 	};
-	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
 	int err = 0;
 
 	if (e->freed >= EVENT_FREED_MIN)
@@ -124,14 +155,6 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	*over(s, p) |= s->end_ns && e->time_ns >= s->end_ns;
 	if (is_left_out(s, p))
 		return 0;
-	if (view) {
-		ev.stack = view->bytes;
-		ev.stack_len = view->len;
-		ev.stack_kept_from = view->kept_from;
-	} else if (e->stack_len > below) {
-		ev.stack = e->stack + below;
-		ev.stack_len = e->stack_len - below;
-	}
 	/* The code that made this event may have been mapped after we looked last. */
 	if (e->time_ns >= s->maps_known_ns)
 		session_read_sideband(s);
@@ -139,6 +162,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		code_ranges_update(&s->code, &s->out, s->all, s->nr);
 	if (p)
 		p->exec.seen = true;
+	put_stack(s, p, e, view, &ev);
 	copy_regs(ev.regs, e->regs);
 	s->time_ns = e->time_ns;
 	if (e->head.what == FUNC_OVERRUN)
@@ -217,7 +241,9 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 	if (s->out.err)
 		return s->out.err;
 	p = session_find(s, (pid_t)event_tgid(id));
-	if (small->head.type == EVENT_OVERRUN)
+	if (small->head.type == EVENT_PART)
+		err = session_keep_part(s, data, size);
+	else if (small->head.type == EVENT_OVERRUN)
 		err = overrun_list_add(&s->overruns, s->out.writer, data, s->time_ns);
 	else if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
 		err = -EPROTO;
@@ -265,8 +291,13 @@ int write_event(void *ctx, void *data, size_t size)
 
 int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_view *view)
 {
+	const struct event_part *part = data;
 	struct session *s = ctx;
 
 	s->time_ns = time_ns;
-	return take(s, data, view ? sizeof(struct event_alloc) : sizeof(struct event_small), view);
+	if (view)
+		return take(s, data, sizeof(struct event_alloc), view);
+	if (part->head.type == EVENT_PART)
+		return take(s, data, sizeof(*part) + part->len, NULL);
+	return take(s, data, sizeof(struct event_small), NULL);
 }

@@ -1,4 +1,4 @@
-"""A Go program that calls C: its stacks have frames of code alone, and say where they end."""
+"""A Go program that calls C: its stacks have frames of code alone, also where they end early."""
 
 import os
 import re
@@ -55,6 +55,5 @@ class GoTest(Case):
         frames = {frame for line in addresses.splitlines() for frame in line.rsplit(" ", 1)[0].split(";")[1:]}
         strange = [f for f in frames if not re.fullmatch(r".+\+0x[0-9a-f]+( \[guessed\])?|\[incomplete\]", f)]
         self.assertEqual(strange, [])
-        # Go's stacks cannot be unwound through the switch to C's: that is said of each.
-        text = self.mleak("report", "--format=flat", "--function", "^leak_in_c$", trace).out
-        self.assertRegex(text, r"\[stack incomplete: ")
+        for stack, _ in leaks:
+            self.assertIn("main.work;", stack)

@@ -8,6 +8,7 @@
 #include "array.h"
 #include "unwind/cfi/cfi_section.h"
 #include "unwind/cfi/cfi_table.h"
+#include "unwind/cfi/go_rows.h"
 #include "unwind/elf/addr_index.h"
 
 static bool fits(int32_t *to, uint64_t number)
@@ -167,6 +168,7 @@ struct dwunw_cfi {
 	Elf *elf;
 	bool opened, debug_opened;	     /* the sections were looked for */
 	struct source eh, debug;	     /* debug is asked only when eh does not know */
+	struct dwunw_pclntab go;	     /* asked before both */
 	void *debug_owned;		     /* the uncompressed section, or NULL */
 	struct dwunw_cfi_checkpoint *points; /* of long FDEs */
 	size_t nr_points;
@@ -210,6 +212,7 @@ static void open_eh_frame(struct dwunw_cfi *cfi)
 {
 	struct dwunw_cfi_section eh, hdr;
 
+	dwunw_go_table_open(&cfi->go, cfi->elf);
 	dwunw_cfi_section_eh(cfi->elf, &eh, &hdr);
 	dwunw_cfi_table_init(&cfi->eh.table, &eh, &hdr);
 	cfi->opened = true;
@@ -322,8 +325,13 @@ static int keep_full(struct dwunw_cfi *cfi, const struct dwunw_cfi_rules *rules,
 static int fill_row(struct dwunw_cfi *cfi, struct dwunw_cfi_row *row, uint64_t addr)
 {
 	struct dwunw_cfi_rules rules;
-	int found = dwunw_cfi_rules_at(cfi, addr, &rules);
+	int found;
 
+	if (!cfi->opened)
+		open_eh_frame(cfi);
+	if (dwunw_go_row(&cfi->go, addr, row))
+		return 0;
+	found = dwunw_cfi_rules_at(cfi, addr, &rules);
 	*row = (struct dwunw_cfi_row){.kind = DWUNW_CFI_NONE};
 	if (found <= 0)
 		return found;

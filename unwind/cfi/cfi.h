@@ -14,6 +14,9 @@ enum dwunw_cfi_kind {
 	DWUNW_CFI_OUTERMOST, /* the return address is undefined: there is no caller */
 	DWUNW_CFI_SIMPLE,    /* all that matters is in the row, and the CFA is REG_OFFSET */
 	DWUNW_CFI_FULL,	     /* go by row->full; see also row->whole */
+	/* the function has changed to another stack.  If row->whole, the row is as a SIMPLE one of
+	 * a stack with DWUNW_EVENT_STACK_JOINED; of all others the caller is not known */
+	DWUNW_CFI_SWITCH,
 };
 
 /* How the CFA of a row comes about. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array.h"
+#include "unwind/cfi/go_rows.h"
 #include "unwind/dwarf/lines.h"
 #include "unwind/elf/addr_index.h"
 #include "unwind/module/debugfile.h"
@@ -18,6 +19,7 @@ struct dwunw_names {
 	struct dwunw_expanded minidebug;
 	struct dwunw_symtab symtab;
 	struct dwunw_lines *lines; /* NULL: there is no debug information */
+	struct dwunw_pclntab go;   /* of the image; asked for what they do not know */
 	struct dwunw_demangled_names strings;
 	struct dwunw_addr_index index;
 	struct dwunw_name *known;
@@ -73,6 +75,7 @@ int dwunw_names_new(struct dwunw_names **out, const struct dwunw_module *module,
 	err = dwunw_debugfile_find(&names->debug, module, dirs);
 	names->notes = names->debug.notes;
 	names->strings.mangled = dirs->mangled;
+	dwunw_go_table_open(&names->go, module->elf);
 	if (!err)
 		err = find_symbols(names, module->elf);
 	if (!err && names->debug.main.dwarf)
@@ -176,17 +179,36 @@ static int look_up_source(struct dwunw_names *names, uint64_t addr, struct dwunw
 	return err ? err : add_inlined(names, &source, name);
 }
 
+/* What Go's table says of @addr. */
+static void look_up_go(struct dwunw_names *names, uint64_t addr, struct dwunw_name *name)
+{
+	struct dwunw_pcln_function f;
+
+	if ((name->function && name->file) || !dwunw_pclntab_find(&names->go, addr, &f))
+		return;
+	if (!name->function) {
+		name->function = f.name;
+		name->start = f.start;
+	}
+	if (!name->file)
+		dwunw_pclntab_line(&names->go, &f, addr, &name->file, &name->line);
+}
+
 static int look_up(struct dwunw_names *names, uint64_t addr, struct dwunw_name *name)
 {
 	size_t len;
 	const char *raw = dwunw_symtab_find(&names->symtab, addr, &len, &name->start);
+	int err;
 
 	if (raw) {
 		name->function = dwunw_demangled_names_demangled(&names->strings, raw, len);
 		if (!name->function)
 			return -ENOMEM;
 	}
-	return names->lines ? look_up_source(names, addr, name) : 0;
+	err = names->lines ? look_up_source(names, addr, name) : 0;
+	if (!err)
+		look_up_go(names, addr, name);
+	return err;
 }
 
 static int add_name(struct dwunw_names *names, uint64_t addr)

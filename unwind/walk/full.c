@@ -193,6 +193,9 @@ static int visit(struct full *f)
 		return DWUNW_STATUS_NO_CFI;
 	if (row->kind == DWUNW_CFI_OUTERMOST)
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
+	if (row->kind == DWUNW_CFI_SWITCH &&
+	    !(row->whole && p->sample->regs->flags & DWUNW_EVENT_STACK_JOINED))
+		return DWUNW_STATUS_NOT_CODE;
 	next = step(f, row);
 	f->as = (f->as & DWUNW_PC_STALE) | (row->signal ? 0 : DWUNW_PC_RETURN);
 	if (next != DWUNW_STEPPED)

@@ -209,5 +209,5 @@ int dwunw_step(struct dwunw_walk *w, const struct dwunw_cfi_row *row)
 	if (w->cfa != UINT64_MAX && w->cfa > w->stack->addr &&
 	    w->cfa - w->stack->addr > w->stack->len)
 		return DWUNW_STATUS_TRUNCATED;
-	return row->kind == DWUNW_CFI_SIMPLE ? step_simple(w, row) : step_full(w, row);
+	return row->kind == DWUNW_CFI_FULL ? step_full(w, row) : step_simple(w, row);
 }

@@ -20,8 +20,8 @@ struct dwunw_walk {
 	uint64_t bias;	/* of the module with the frame's pc in it */
 };
 
-/* Go on to the caller's frame by @row, which is of kind SIMPLE or FULL.  Returns DWUNW_STEPPED; or
- * enum dwunw_status if there is no way, and then @w is of no more use. */
+/* Go on to the caller's frame by @row, which is of kind SIMPLE, FULL or SWITCH.  Returns
+ * DWUNW_STEPPED; or enum dwunw_status if there is no way, and then @w is of no more use. */
 int dwunw_step(struct dwunw_walk *w, const struct dwunw_cfi_row *row);
 
 #endif

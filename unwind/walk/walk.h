@@ -116,6 +116,8 @@ bool dwunw_pass_at_end(const struct dwunw_pass *p, uint64_t sp);
 /* The status of a stack with @event_flags whose bytes did not reach. */
 static inline enum dwunw_status dwunw_truncated(uint32_t event_flags)
 {
+	if (event_flags & DWUNW_EVENT_STACK_ELSEWHERE)
+		return DWUNW_STATUS_NOT_CODE;
 	return event_flags & DWUNW_EVENT_STACK_DEGRADED ? DWUNW_STATUS_DEGRADED
 							: DWUNW_STATUS_TRUNCATED;
 }

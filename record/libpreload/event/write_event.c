@@ -1,5 +1,6 @@
 /* write_event.c - an event into the thread's ring */
 #include "record/libpreload/event/reserve.h"
+#include "record/libpreload/golang.h"
 #include "record/libpreload/overrun.h"
 
 /* What of a stack goes into an event: the aligned slices of [a, b). */
@@ -180,6 +181,41 @@ static uint32_t write_alloc(struct thread_ring *lane, struct preload_alloc *e, c
 	return ((uint32_t)((uint8_t *)end - (uint8_t *)e) + 7) & ~7u;
 }
 
+/* Write the stack of the goroutine that called C here, for the event that is next.  False: there is
+ * none, or no room. */
+static bool write_part(struct preload_header *h, struct thread_ring *lane, uint64_t sp)
+{
+	struct golang_stack stack;
+	struct preload_part *e;
+	uint32_t len, bytes;
+	uint8_t *to;
+
+	if (LIKELY(!golang_is_on()) || !golang_find(&stack))
+		return false;
+	bytes = stack.hi - stack.sp < preload_settings.stack_limit ? (uint32_t)(stack.hi - stack.sp)
+								   : preload_settings.stack_limit;
+	bytes &= ~7u;
+	len = (uint32_t)sizeof(*e) + bytes;
+	if (len + sizeof(struct preload_base) > preload_settings.sizes.ring_size / 16 * 7)
+		return false;
+	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base),
+			  (uint32_t)lane->size / 16);
+	if (!to)
+		return false;
+	e = (struct preload_part *)start_record(lane, to, sp);
+	e->record = (struct preload_record){.len8 = (uint16_t)(len / 8),
+					    .type = EVENT_PART,
+					    .after = e->record.after,
+					    .addr = stack.g,
+					    .size = stack.hi};
+	e->left = stack.left;
+	e->sp = stack.sp;
+	for (uint32_t i = 0; i < bytes / 8; i++)
+		((uint64_t *)e->bytes)[i] = ((const uint64_t *)stack.sp)[i];
+	lane_publish(lane, len);
+	return true;
+}
+
 void preload_alloc(enum event_func func, const void *addr, size_t size, const struct caller *c)
 {
 	uint64_t sp = (uint64_t)c->stack;
@@ -197,6 +233,8 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	if (UNLIKELY(!lane))
 		return;
 	s = find_span(sp);
+	if (write_part(h, lane, sp))
+		s.flags |= DWUNW_EVENT_STACK_JOINED;
 	nr = find_changed(lane, &s);
 	len = alloc_bytes(nr);
 	if (UNLIKELY(len > preload_settings.sizes.ring_size / 16 * 7)) {

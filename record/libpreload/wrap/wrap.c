@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "record/libpreload/golang.h"
 #include "record/libpreload/guard/guard.h"
 
 /* Calls of the allocator under way in this thread.  What it calls itself meanwhile, by the names
@@ -41,7 +42,7 @@ static const struct real *behind(const struct caller *c)
 /* Does the allocator map this for itself?  In a static program it is not told by where it lies. */
 static bool is_arena(uint64_t pc)
 {
-	return PRELOAD_IS_STATIC ? depth != 0 : preload_in_allocator(pc);
+	return PRELOAD_IS_STATIC ? depth != 0 : preload_in_allocator(pc) || golang_maps(pc);
 }
 
 static void *keep(enum event_func func, void *block, size_t size, const struct caller *c)

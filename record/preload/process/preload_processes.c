@@ -94,9 +94,32 @@ static void watch(struct preload_processes *ps, uint32_t slot)
 		exec_detect_poll(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
 }
 
+/* Tell the library in @slot what is to be known of Go, if it has begun a program.  That is told of
+ * its number: if the process begins another meanwhile, that has another one. */
+static void tell_golang(struct preload_processes *ps, uint32_t slot)
+{
+	const struct preload_sink *sink = ps->opts.sink;
+	struct preload_process *s = shared(ps, slot);
+	struct preload_seat *p = &ps->table.all[slot];
+	uint32_t number = __atomic_load_n(&s->program, __ATOMIC_ACQUIRE) + 1;
+	struct event_go go = {0};
+
+	if (number == p->golang || p->pid <= 0)
+		return;
+	p->golang = number;
+	sink->golang(sink->ctx, p->pid, &go);
+	if (!go.on)
+		return;
+	__atomic_store_n(&s->golang.on, 0, __ATOMIC_RELEASE);
+	go.on = 0;
+	s->golang = go;
+	__atomic_store_n(&s->golang.on, number, __ATOMIC_RELEASE);
+}
+
 void preload_processes_go(struct preload_processes *ps)
 {
 	watch(ps, 0);
+	tell_golang(ps, 0);
 	preload_slot_answer(shared(ps, 0), PRELOAD_GO);
 }
 
@@ -161,6 +184,7 @@ static bool let_in(struct preload_processes *ps, uint32_t slot, pid_t pid)
 		return false;
 	}
 	watch(ps, slot);
+	tell_golang(ps, slot);
 	preload_slot_answer(s, PRELOAD_GO);
 	return true;
 }
@@ -275,8 +299,10 @@ void preload_processes_look(struct preload_processes *ps)
 		if (!ps->table.all[i].pid && __atomic_load_n(&shared(ps, i)->pid, __ATOMIC_RELAXED))
 			meet(ps, i);
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
-		if (ps->table.all[i].pidfd >= 0)
+		if (ps->table.all[i].pidfd >= 0) {
+			tell_golang(ps, i);
 			look_at_maps(ps, i);
+		}
 	tell_ends(ps, expecting);
 }
 

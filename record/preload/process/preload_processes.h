@@ -33,6 +33,9 @@ struct preload_sink {
 	bool (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);
 	/* Where in @pid is something that is elsewhere in each program?  0: it cannot be said. */
 	uint64_t (*start_of)(void *ctx, pid_t pid);
+	/* What Go's runtime in @pid is like, whose mappings were read; go->on is not 0 if it is a
+	 * Go program. */
+	void (*golang)(void *ctx, pid_t pid, struct event_go *go);
 	/* Read the executable mappings of @pid, identified, into @maps, empty.  False: that failed.
 	 */
 	bool (*read_maps)(void *ctx, pid_t pid, struct maps *maps);

@@ -43,7 +43,9 @@ static bool make_alloc(struct shared_rings *rs, struct shared_ring *r, uint64_t 
 	if (*last != r - rs->rings)
 		view->kept_from = 0;
 	*last = e->record.func == FUNC_OVERRUN ? UINT16_MAX : (uint16_t)(r - rs->rings);
-	rs->event.head.word = event_word(EVENT_ALLOC, e->record.func, 0);
+	rs->event.head.word = event_word(
+		EVENT_ALLOC, e->record.func | (e->flags & DWUNW_EVENT_STACK_JOINED ? FUNC_PART : 0),
+		0);
 	rs->event.id = id_of(r);
 	rs->event.addr = e->record.addr;
 	rs->event.size = e->record.size;
@@ -62,6 +64,25 @@ static int hand_over_overrun(struct shared_rings *rs, const struct shared_ring *
 	rs->bad++;
 	return 0;
 }
+
+/* A goroutine's stack, made of the record in its place. */
+static int hand_over_part(struct shared_rings *rs, const struct shared_ring *r, uint64_t time_ns)
+{
+	struct preload_part *e = (struct preload_part *)r->record;
+	struct event_part part = {.head = {.word = event_word(EVENT_PART, 0, 0)},
+				  .id = id_of(r),
+				  .g = e->record.addr,
+				  .left = e->left,
+				  .sp = e->sp,
+				  .hi = e->record.size,
+				  .len = r->len - sizeof(*e)};
+
+	memcpy(e, &part, sizeof(part));
+	return rs->opts.event(rs->opts.ctx, time_ns, e, NULL);
+}
+
+_Static_assert(sizeof(struct event_part) == offsetof(struct preload_part, bytes),
+	       "one takes the place of the other");
 
 /* It is there since before the ring's first event. */
 static void hand_over_name(struct shared_rings *rs, struct shared_ring *r)
@@ -95,6 +116,8 @@ int decode_event(struct shared_rings *rs, struct shared_ring *r)
 	}
 	if (e->type == EVENT_OVERRUN)
 		return hand_over_overrun(rs, r, time_ns);
+	if (e->type == EVENT_PART)
+		return hand_over_part(rs, r, time_ns);
 	small.head.word = event_word(e->type, e->type == EVENT_FREE && e->func, 0);
 	small.value = event_has_range(e->type) ? e->size : time_ns;
 	return rs->opts.event(rs->opts.ctx, time_ns, &small, NULL);
@@ -157,6 +180,8 @@ static uint32_t least_bytes(uint8_t type)
 		return PRELOAD_SMALL + 8;
 	case EVENT_OVERRUN:
 		return sizeof(struct preload_overrun);
+	case EVENT_PART:
+		return sizeof(struct preload_part);
 	default:
 		return 0;
 	}
