@@ -200,7 +200,7 @@ static void all_threads_stop_and_go_on(void **state)
 	struct stop_all stop = {0};
 
 	(void)state;
-	assert_int_equal(stop_all_begin(&stop, pid), 0);
+	assert_int_equal(stop_all_begin(&stop, pid, NULL, NULL), 0);
 	assert_int_equal(stop.nr, NR);
 	assert_int_equal(state_of(pid), 't');
 	for (size_t i = 0; i < stop.nr; i++) {
@@ -216,7 +216,7 @@ static void all_threads_stop_and_go_on(void **state)
 	kill(pid, SIGSTOP);
 	while (state_of(pid) != 'T')
 		usleep(100);
-	assert_int_equal(stop_all_begin(&stop, pid), 0);
+	assert_int_equal(stop_all_begin(&stop, pid, NULL, NULL), 0);
 	assert_int_equal(stop.nr, NR);
 	stop_all_end(&stop);
 	while (state_of(pid) != 'T')
