@@ -83,6 +83,8 @@ static char *place_text(const struct symbols_source *source, const struct dwunw_
 
 	if (remark)
 		return strdup(remark);
+	if (frame->flags & DWUNW_FRAME_FLAG_GENERATED)
+		return strdup(*path ? path : NAMES_GENERATED);
 	len = *path ? asprintf(&text, "%s+0x%" PRIx64, text_file_name(path), frame->addr)
 		    : asprintf(&text, "0x%" PRIx64, frame->pc);
 	return len < 0 ? NULL : text;
@@ -136,6 +138,7 @@ static int add_label(struct symbols *names, struct labels *labels, const struct 
 		err = array_append(&names->labels, &names->nr_labels, &names->labels_room, &number,
 				   sizeof(number));
 	names->guessed |= mark[0] != 0;
+	names->generated |= !strcmp(name, NAMES_GENERATED);
 	free(marked);
 	return err;
 }

@@ -16,13 +16,17 @@ struct symbols {
 	struct dwunw_symbol *symbols; /* of each frame */
 	uint32_t *labels;	      /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
-	bool guessed;  /* some of them */
-	bool *unnamed; /* of each frame: its function was looked for in vain */
-	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
+	bool guessed;	/* some of them */
+	bool generated; /* some are of generated code without names */
+	bool *unnamed;	/* of each frame: its function was looked for in vain */
+	size_t *first;	/* of each frame: where its labels begin; and where the last ones end */
 };
 
 /* At the end of a name: the frame was guessed, because there is no call frame information. */
 #define NAMES_GUESSED " [guessed]"
+
+/* The name of code that a process generated, where no names of that are known. */
+#define NAMES_GENERATED "[generated code]"
 
 /* How frames are named. */
 struct symbols_opts {

@@ -11,8 +11,10 @@
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
+#include "report/trace/code_mapping.h"
 
-_Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which is kept zero");
+_Static_assert(sizeof(struct dwunw_mapping) == 32,
+	       "no padding: equal maps are found by their bytes");
 
 int address_spaces_new(struct address_spaces **out)
 {
@@ -40,15 +42,8 @@ static bool is_wanted_mapping(const struct mlk_mapping *mapping)
 static int copy_mapping(struct address_spaces *spaces, struct dwunw_mapping *to,
 			const struct mlk_mapping *from, struct trace_modules *images)
 {
-	int err;
+	int err = code_mapping_copy(to, from, images);
 
-	to->start = from->start;
-	to->end = from->end;
-	to->file_offset = from->offset;
-	to->module = DWUNW_NO_MODULE;
-	if (!from->id.len && from->path[0] != '/')
-		return 0; /* anonymous memory, or a thing of the kernel's */
-	err = trace_modules_intern(images, &from->id, from->path, &to->module);
 	if (err || to->module == DWUNW_NO_MODULE)
 		return err;
 	return mark_used(spaces, to->module);
@@ -63,7 +58,7 @@ static int copy_maps(struct address_spaces *spaces, struct space *space,
 
 	for (size_t i = 0; i < maps->nr; i++)
 		nr += is_wanted_mapping(&maps->mappings[i]);
-	/* zeroed: equal maps are found by their bytes, padding included */
+	/* zeroed: equal maps are found by their bytes */
 	space->maps = calloc(nr ? nr : 1, sizeof(*space->maps));
 	if (!space->maps)
 		return -ENOMEM;
