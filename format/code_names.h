@@ -20,6 +20,8 @@ enum mlk_code_names_source {
 /* A function of generated code: [start, start + len). */
 struct mlk_code_name {
 	uint64_t start, len;
+	uint32_t frame;	  /* bytes below the return address; 0: it keeps a frame pointer, or nothing
+			     is known */
 	const char *name; /* as the runtime wrote it */
 };
 

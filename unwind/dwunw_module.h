@@ -72,6 +72,11 @@ enum dwunw_mapping_flag {
 	DWUNW_MAPPING_FUNCTION = 1 << 1,
 };
 
+/* In the flags of a function: how many bytes its frame has below the return address, with rbp saved
+ * in the uppermost ones.  0: it keeps a frame pointer. */
+#define DWUNW_MAPPING_SIZE_SHIFT 8
+#define DWUNW_MAPPING_SIZE_MAX	 ((1u << 24) - 1)
+
 /* One executable mapping, as /proc/PID/maps has it. */
 struct dwunw_mapping {
 	uint64_t start;	      /* first address */

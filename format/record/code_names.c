@@ -7,7 +7,7 @@
 #include "format/chunk/chunk.h"
 #include "format/record/records.h"
 
-#define MIN_NAME 3	    /* bytes that one takes at least */
+#define MIN_NAME 4	    /* bytes that one takes at least */
 #define ROOM	 (1u << 20) /* bytes of the names in a chunk, but for its last */
 
 int mlk_code_names_encode(struct mlk_enc *e, const struct mlk_code_names *names, size_t *done)
@@ -27,6 +27,7 @@ int mlk_code_names_encode(struct mlk_enc *e, const struct mlk_code_names *names,
 		}
 		mlk_enc_delta(&entries, n->start, before);
 		mlk_enc_uvar(&entries, n->len);
+		mlk_enc_uvar(&entries, n->frame);
 		mlk_enc_str(&entries, n->name);
 		before = n->start;
 	}
@@ -81,6 +82,7 @@ int mlk_code_names_decode(struct mlk_dec *d, struct mlk_arena *text,
 
 		n->start = before = mlk_dec_delta(d, before);
 		n->len = mlk_dec_uvar_max(d, UINT64_MAX - n->start);
+		n->frame = (uint32_t)mlk_dec_uvar_max(d, UINT32_MAX);
 		n->name = mlk_decode_str(d, text);
 	}
 	names->names = room->names;

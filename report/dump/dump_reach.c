@@ -95,8 +95,8 @@ static void dump_code_names(FILE *out, const struct mlk_code_names *names)
 	text_print(out, names->problem);
 	putc('\n', out);
 	for (size_t i = 0; i < names->nr; i++) {
-		fprintf(out, "    code %" PRIx64 " %" PRIu64 " name ", names->names[i].start,
-			names->names[i].len);
+		fprintf(out, "    code %" PRIx64 " %" PRIu64 " frame %" PRIu32 " name ",
+			names->names[i].start, names->names[i].len, names->names[i].frame);
 		text_print(out, names->names[i].name);
 		putc('\n', out);
 	}

@@ -37,7 +37,7 @@ static void note(void *arg, const struct dwunw_frame *frame)
 	size_t i = 0;
 
 	/* memory of no file, or something like [vdso] */
-	if (path[0] != '/' || frame->flags & DWUNW_FRAME_FLAG_GENERATED)
+	if (path[0] != '/')
 		return;
 	while (i < u->nr && u->modules[i].number != frame->module)
 		i++;

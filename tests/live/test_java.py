@@ -11,6 +11,7 @@ from mleaktest import LONG, Case, number, parse_folded, parse_totals
 BLOCKS, SIZE = 23000, 8 * 587  # no block of the machine's own has this size
 
 # Memory that is kept by methods that run often enough to be compiled.
+# It writes its own map of names in the end, as jcmd would have it do.
 PROGRAM = b"""public class Leaks {
   static sun.misc.Unsafe unsafe;
   static int leakHere(int i) { unsafe.allocateMemory(%d); return i; }
@@ -22,6 +23,7 @@ PROGRAM = b"""public class Leaks {
     unsafe = (sun.misc.Unsafe) field.get(null);
     int n = 0;
     while (n < %d) n = serve(n);
+    if (args.length > 0) new ProcessBuilder("jcmd", "" + ProcessHandle.current().pid(), "Compiler.perfmap").start().waitFor();
     System.out.println(n);
   }
 }
@@ -38,8 +40,8 @@ class JavaTest(Case):
         source = self.write("Leaks.java", PROGRAM)
         subprocess.run(["javac", "-nowarn", "-d", self.dir, source], check=True, timeout=LONG, capture_output=True)
 
-    def record_java(self, *options, only=ONLY):
-        trace, out = self.record("java", *options, "-cp", self.dir, "Leaks", options=("--ring-size", "64M", *only))
+    def record_java(self, *options, only=ONLY, args=()):
+        trace, out = self.record("java", *options, "-cp", self.dir, "Leaks", *args, options=("--ring-size", "64M", *only))
         self.assertIn("%d\n" % BLOCKS, out)
         return trace
 
@@ -65,6 +67,13 @@ class JavaTest(Case):
 
     def test_so_it_is_with_frame_pointers(self):
         self.check_native_part("-XX:+PreserveFramePointer")
+
+    def test_with_a_map_methods_are_on_the_way(self):
+        # nothing is compiled anew, which would free what the stacks went through
+        trace = self.record_java("-XX:TieredStopAtLevel=1", "-XX:+PreserveFramePointer", args=["map"])
+        named = sum(stack.bytes for stack in self.leaks(trace) if "JavaMain" in stack.frames and
+                    [frame for frame in stack.frames if "Leaks." in frame or frame == "Interpreter"])
+        self.assertGreaterEqual(named, 0.95 * BLOCKS * SIZE)
 
     def test_nearly_all_stacks_of_a_start_are_complete(self):
         text = self.mleak("report", self.record_java(only=())).out

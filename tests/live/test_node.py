@@ -49,6 +49,26 @@ class NodeTest(Case):
             self.assertEqual(frames[-1], "node::NodeArrayBufferAllocator::AllocateUninitialized(unsigned long)")
             self.assertFalse([frame for frame in frames if "guessed" in frame or frame.startswith("0x")])
 
+    def test_with_names_functions_are_on_the_way(self):
+        stacks = self.leaks(self.record_node("--perf-basic-prof", "--always-sparkplug"))
+        way = ["serve", "handleRequest", "leakHere"]
+        named = sum(stack.bytes for stack in stacks
+                    if [frame for frame in stack.frames if frame in way] == way and stack.frames[0] == "_start")
+        self.assertGreaterEqual(named, 0.95 * BLOCKS * SIZE)
+
+    def test_files_and_lines_are_known(self):
+        trace = self.record_node("--perf-basic-prof", "--always-sparkplug")
+        self.assertRegex(self.mleak("report", trace).out, r"handleRequest  \S*leaks\.js:4\b")
+        self.assertIn("leaks.js", self.mleak("report", "--by", "file", trace).out)
+
+    def test_files_are_left_out_on_request(self):
+        program = self.write("leaks.js", PROGRAM)
+        trace, _ = self.record("node", "--perf-basic-prof", "--always-sparkplug", program,
+                               options=("--redact=names", *ONLY))
+        names = [line for line in self.mleak("report", "--dump", trace).out.splitlines() if line.startswith("    code ")]
+        self.assertTrue([line for line in names if "handleRequest" in line])
+        self.assertFalse([line for line in names if "leaks.js" in line or ".js:" in line])
+
     def test_nearly_all_stacks_of_a_start_are_complete(self):
         text = self.mleak("report", self.record_node(only=())).out
         cut = sum(number(nr) for nr in re.findall(r"cut while the buffer was filling up: ([\d,]+)$", text, re.M))

@@ -1,25 +1,25 @@
 /* test_format_code_names.c - CODENAMES chunks, doc/trace-format.md 4.23 */
 #include <errno.h>
 
-#include "format/record/code_names.h"
 #include "format/reader.h"
+#include "format/record/code_names.h"
 #include "format/writer.h"
 #include "tests/unit/format_world.h"
 
 #define MANY 150000
 
 static const struct mlk_code_name few[] = {
-	{0x7000, 0x40, "JS:*handle /srv/app.js:12:3"},
-	{0x1000, 0, ""},
-	{UINT64_MAX, 0, "Ljava/lang/Object;::<init>"},
-	{0, UINT64_MAX, "\xff"},
+	{0x7000, 0x40, 0, "JS:*handle /srv/app.js:12:3"},
+	{0x1000, 0, UINT32_MAX, ""},
+	{UINT64_MAX, 0, 48, "Ljava/lang/Object;::<init>"},
+	{0, UINT64_MAX, 1, "\xff"},
 };
 
 #define FEW (sizeof(few) / sizeof(few[0]))
 
 static void check_same(const struct mlk_code_name *a, const struct mlk_code_name *b)
 {
-	assert_true(a->start == b->start && a->len == b->len);
+	assert_true(a->start == b->start && a->len == b->len && a->frame == b->frame);
 	assert_string_equal(a->name, b->name);
 }
 
@@ -85,7 +85,7 @@ static void many_are_in_several_chunks(void **state)
 	(void)state;
 	assert_non_null(many);
 	for (size_t i = 0; i < MANY; i++)
-		many[i] = (struct mlk_code_name){i * 64, 64, few[i % FEW].name};
+		many[i] = (struct mlk_code_name){i * 64, 64, 0, few[i % FEW].name};
 	r = write_and_open(&names, &t);
 	mlk_reader_rewind(r, MLK_RECORD_CODE_NAMES);
 	while (mlk_reader_next(r, &rec) == 1) {
@@ -101,7 +101,7 @@ static void many_are_in_several_chunks(void **state)
 
 static void what_is_no_function_is_refused(void **state)
 {
-	const struct mlk_code_name wraps = {UINT64_MAX, 1, "x"};
+	const struct mlk_code_name wraps = {UINT64_MAX, 1, 0, "x"};
 	struct mlk_code_names names = {.problem = "", .nr = 1, .names = &wraps};
 	struct mlk_writer *w;
 	int fd;

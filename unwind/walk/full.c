@@ -15,6 +15,7 @@ struct full {
 	bool generated;	      /* the frame is in generated code, */
 	bool function;	      /* and it is told in which function of it; */
 	bool keeps;	      /* it is, or in what V8 calls builtins: it keeps a frame pointer */
+	uint32_t frame_size;  /* of the function, in bytes; 0: not known */
 	bool in_run;	      /* the frame before told no more than that it is of generated code */
 	bool doubts;	      /* frame pointers are guesses */
 	bool pointed;	      /* one was followed that is no guess */
@@ -34,6 +35,7 @@ static void find_kind(struct full *f, const struct dwunw_place *place)
 	f->keeps = segment || (place->rule.kind == DWUNW_RULE_NONE &&
 			       dwunw_space_keeps_pointer(space, pc, f->as));
 	f->function = segment && segment->flags & DWUNW_MAPPING_FUNCTION;
+	f->frame_size = f->function ? segment->flags >> DWUNW_MAPPING_SIZE_SHIFT : 0;
 	f->generated = segment || (f->keeps && !space->named);
 }
 
@@ -175,6 +177,8 @@ static int visit(struct full *f)
  * to what called it. */
 static bool leave_generated(struct full *f)
 {
+	if (f->frame_size)
+		return dwunw_by_frame_size(f->pass, &f->at, f->frame_size);
 	return dwunw_by_frame_pointer(f->pass, &f->at) ||
 	       ((f->doubts || !f->function) && dwunw_by_saved_pointer(f->pass, &f->at));
 }

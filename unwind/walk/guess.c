@@ -65,6 +65,17 @@ bool dwunw_by_frame_pointer(const struct dwunw_pass *p, struct dwunw_walk *w)
 	return go_to(w, at + 2 * sizeof(bp), ra, &bp);
 }
 
+bool dwunw_by_frame_size(const struct dwunw_pass *p, struct dwunw_walk *w, uint32_t size)
+{
+	const uint64_t at = w->reg[DWUNW_X86_64_RSP] + size;
+	uint64_t bp, ra;
+
+	if (dwunw_stack_read(w->stack, at - sizeof(bp), sizeof(bp), &bp) ||
+	    dwunw_stack_read(w->stack, at, sizeof(ra), &ra) || likeness_of(p, ra) == NOT_CODE)
+		return false;
+	return go_to(w, at + sizeof(ra), ra, &bp);
+}
+
 /* Is @at a frame pointer beside which is the return address of a call from code with call frame
  * information? */
 static bool is_entry(const struct dwunw_pass *p, const struct dwunw_stack *stack, uint64_t at)

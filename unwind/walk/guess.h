@@ -11,6 +11,10 @@
  * beside it is no return address; then @w is as it was. */
 bool dwunw_by_frame_pointer(const struct dwunw_pass *p, struct dwunw_walk *w);
 
+/* Take @w, which has @size bytes below its return address, the uppermost of them rbp, to its
+ * caller. False: there is no return address; then @w is as it was. */
+bool dwunw_by_frame_size(const struct dwunw_pass *p, struct dwunw_walk *w, uint32_t size);
+
 /* Take @w, in generated code that keeps no frame pointer, to what called such code last: the caller
  * with call frame information whose callee kept one, which another frame has saved.  False: there
  * is none; then @w is as it was. */
