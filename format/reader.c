@@ -7,6 +7,7 @@
 
 #include "format/reader_state.h"
 #include "format/record/beside.h"
+#include "format/record/code_names.h"
 #include "format/record/marks.h"
 #include "format/record/records.h"
 #include "format/record/regions.h"
@@ -37,6 +38,7 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_SMAPS] = MLK_RECORD_SMAPS,
 		[MLK_CHUNK_MARKS] = MLK_RECORD_MARK,
 		[MLK_CHUNK_REGIONS] = MLK_RECORD_REGIONS,
+		[MLK_CHUNK_CODE_NAMES] = MLK_RECORD_CODE_NAMES,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -336,6 +338,8 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return mlk_heap_decode(&r->dec, &r->text, &r->heap, &rec->heap);
 	case MLK_CHUNK_SMAPS:
 		return decode_smaps(r, &rec->smaps);
+	case MLK_CHUNK_CODE_NAMES:
+		return mlk_code_names_decode(&r->dec, &r->text, &r->names, &rec->code_names);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

@@ -179,6 +179,7 @@ void mlk_reader_free(struct mlk_reader *r)
 	mlk_arena_release(&r->meta_text);
 	mlk_arena_release(&r->text);
 	free(r->mappings);
+	free(r->names.names);
 	mlk_reach_room_release(&r->reach);
 	mlk_heap_room_release(&r->heap);
 	mlk_smaps_room_release(&r->smaps);

@@ -7,6 +7,7 @@
 #include "format/event/events.h"
 #include "format/reader.h"
 #include "format/record/arena.h"
+#include "format/record/code_names.h"
 #include "format/record/heap.h"
 #include "format/record/memory.h"
 #include "format/record/reach.h"
@@ -49,6 +50,7 @@ struct mlk_reader {
 	struct mlk_reach_room reach;
 	struct mlk_heap_room heap;
 	struct mlk_smaps_room smaps;
+	struct mlk_code_names_room names;
 	struct mlk_entry entry; /* of an INDEX chunk, returned last */
 	struct mlk_entries list;
 	bool index_lied;

@@ -2,6 +2,7 @@
 #ifndef MLK_WRITER_H
 #define MLK_WRITER_H
 
+#include "format/code_names.h"
 #include "format/heap.h"
 #include "format/reach.h"
 #include "format/regions.h"
@@ -50,6 +51,8 @@ int mlk_writer_heap(struct mlk_writer *w, const struct mlk_heap *heap);
 int mlk_writer_smaps(struct mlk_writer *w, const struct mlk_smaps *all, size_t nr);
 /* All that a process has mapped.  What does not fit into a chunk is counted there as left out. */
 int mlk_writer_regions(struct mlk_writer *w, const struct mlk_regions *regions);
+/* Names of generated code: any number of them. */
+int mlk_writer_code_names(struct mlk_writer *w, const struct mlk_code_names *names);
 /* @image (@image_len bytes) is the whole image; it is cut into pieces here.  An empty one says that
  * the file could not be read.  @id must not be empty. */
 int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char *path,

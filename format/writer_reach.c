@@ -1,4 +1,6 @@
-/* writer_reach.c - snapshots of a process's memory to the payloads of chunks */
+/* writer_reach.c - snapshots of a process's memory, and names of its code, to the payloads of
+ * chunks */
+#include "format/record/code_names.h"
 #include "format/record/heap.h"
 #include "format/record/reach.h"
 #include "format/record/regions.h"
@@ -107,5 +109,24 @@ int mlk_writer_smaps(struct mlk_writer *w, const struct mlk_smaps *all, size_t n
 
 	while (!err && done < nr)
 		err = smaps_chunk(w, all, nr, &done, &runs);
+	return err;
+}
+
+int mlk_writer_code_names(struct mlk_writer *w, const struct mlk_code_names *names)
+{
+	struct mlk_code_names part = *names;
+	size_t done = 0;
+	int err;
+
+	do {
+		struct mlk_enc e = {0};
+
+		part.nr -= done;
+		part.names += done;
+		err = mlk_code_names_encode(&e, &part, &done);
+		if (!err)
+			err = mlk_writer_put_single(w, MLK_CHUNK_CODE_NAMES, names->time_ns, &e);
+		part.flags &= ~(uint32_t)MLK_CODE_NAMES_ANEW;
+	} while (!err && done < part.nr);
 	return err;
 }

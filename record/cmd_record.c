@@ -165,6 +165,7 @@ static struct session_opts recording_of(const struct session *s, const struct re
 				     .embed = o->embed,
 				     .zstd_level = o->zstd_level,
 				     .follow = o->follow,
+				     .no_file_names = o->no_file_names,
 				     .guard = o->guard,
 				     .force = o->force,
 				     .falls_back = o->argv && o->backend == BACKEND_AUTO};

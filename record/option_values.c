@@ -60,3 +60,13 @@ int option_reach(const struct option_info *option, const char *text, struct reco
 		return option_reach(option, comma + 1, o);
 	return o->reach_spare && !o->reach_ns ? option_refuse(option, REACH_EXPECTED, text) : 0;
 }
+
+int option_redact(const struct option_info *option, const char *text, struct record_opts *o)
+{
+	if (text && strcmp(text, "names") != 0)
+		return option_refuse(option, "names, or nothing", text);
+	o->stack_mode = MLK_STACK_REDACTED;
+	o->redact = true;
+	o->no_file_names |= text != NULL;
+	return 0;
+}

@@ -22,4 +22,7 @@ int option_switch(const struct option_info *option, const char *text, struct swi
  */
 int option_reach(const struct option_info *option, const char *text, struct record_opts *o);
 
+/* --redact. */
+int option_redact(const struct option_info *option, const char *text, struct record_opts *o);
+
 #endif

@@ -165,8 +165,9 @@ static const struct option_info table[] = {
 	 .help = "keep whole stacks, not only what unwinding may need"},
 	{.key = OPT_REDACT,
 	 .name = "redact",
+	 .arg = "[=names]",
 	 .help = "keep only what unwinding may need, also of registers and a stack's first 128 "
-		 "bytes"},
+		 "bytes; names: and no file names in names of generated code"},
 	{.key = OPT_EMBED,
 	 .name = "embed",
 	 .arg = "WHAT",
@@ -321,9 +322,6 @@ static bool set_flag(struct record_opts *o, int key)
 	case OPT_RAW_STACK:
 		o->stack_mode = MLK_STACK_RAW;
 		return o->raw_stack = true;
-	case OPT_REDACT:
-		o->stack_mode = MLK_STACK_REDACTED;
-		return o->redact = true;
 	case OPT_NO_OPERATORS:
 		return o->allocators.no_operators = true;
 	case OPT_GUARD:
@@ -378,6 +376,8 @@ static int apply_option(void *ctx, const struct option_info *option, const char 
 		return option_switch(option, text, &o->several);
 	case OPT_REACH:
 		return option_reach(option, text, o);
+	case OPT_REDACT:
+		return option_redact(option, text, o);
 	case OPT_PASSES:
 		return option_number(option, text, 1, 99, NULL, &o->passes);
 	case OPT_KEEP:

@@ -36,6 +36,7 @@ struct record_opts {
 	uint32_t ring_size;   /* bytes, a power of two pages; 0: what the backend takes */
 	enum probe_link link;
 	bool raw_stack, redact; /* asked for; one of them at most */
+	bool no_file_names;	/* of generated code */
 	enum mlk_stack_mode stack_mode;
 	enum elf_image_embed embed;
 	int zstd_level;

@@ -169,3 +169,24 @@ def dump_heap(data):
         column.end()
     yield from lines
     data.end()
+
+
+CODE_NAMES_MAX = 65536
+
+
+def dump_code_names(data):
+    tgid, time, source, flags = data.uvar32(), data.u64(), data.uvar32(), data.uvar32()
+    left_out, problem = data.uvar(), data.str()
+    count = limited(data, 4, CODE_NAMES_MAX, "names")
+    lines = ["  CODENAMES tgid %d, time %d, source %d, flags 0x%x, left out %d, names %d, problem %s" % (
+        tgid, time, source, flags, left_out, count, escape(problem))]
+    start = 0
+    for _ in range(count):
+        start = start + data.svar() & MASK64
+        length = data.uvar()
+        if start + length > MASK64:
+            raise Damaged("a function beyond the address space")
+        frame = data.uvar32()
+        lines.append("    code %x %d frame %d name %s" % (start, length, frame, escape(data.str())))
+    yield from lines
+    data.end()

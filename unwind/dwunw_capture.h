@@ -49,6 +49,10 @@ enum dwunw_frame_flag {
 	/* nothing called it: its address was put where a return address is, as makecontext() does;
 	 * it was to run from pc on */
 	DWUNW_FRAME_FLAG_UNCALLED = 1 << 5,
+	/* the frame pointer led to it: from generated code, or from what such code called */
+	DWUNW_FRAME_FLAG_POINTER = 1 << 6,
+	/* it is in generated code: see DWUNW_MAPPING_GENERATED */
+	DWUNW_FRAME_FLAG_GENERATED = 1 << 7,
 };
 
 /* A frame of a stack. */
@@ -86,7 +90,9 @@ const char *dwunw_status_text(enum dwunw_status status);
 enum dwunw_sample_flag {
 	/* Where code has no call frame information, guess its caller: by the frame pointer; else by
 	 * the first word on the stack that looks like a return address, of which the code before it
-	 * must be in the module's image.  Such frames are marked, and the stack is not complete. */
+	 * must be in the module's image.  Such frames are marked, and the stack is not complete.
+	 * Where frame pointers lead through generated code to code with call frame information, and
+	 * that to the outermost frame, nothing is a guess. */
 	DWUNW_SAMPLE_GUESS = 1 << 0,
 	/* Keep all registers from the first frame on, and take nothing over.  The result is the
 	 * same except for nr_taken_over, only slower: for tests and measurements. */

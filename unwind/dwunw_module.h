@@ -62,12 +62,28 @@ const char *dwunw_module_path(const struct dwunw *dw, uint32_t module);
 const void *dwunw_module_section(const struct dwunw *dw, uint32_t module, const char *name,
 				 size_t *len);
 
+/* Bits of dwunw_mapping.flags. */
+enum dwunw_mapping_flag {
+	/* Code that the process generated, as a runtime compiles it: there is no call frame
+	 * information.  No place in it is told: its frames have no module, the pc and the addr 0,
+	 * and of several in a row there is one.  So it is with what V8 has in its file. */
+	DWUNW_MAPPING_GENERATED = 1 << 0,
+	/* and it is one function of it, which the module's number tells: each frame is there */
+	DWUNW_MAPPING_FUNCTION = 1 << 1,
+};
+
+/* In the flags of a function: how many bytes its frame has below the return address, with rbp saved
+ * in the uppermost ones.  0: it keeps a frame pointer. */
+#define DWUNW_MAPPING_SIZE_SHIFT 8
+#define DWUNW_MAPPING_SIZE_MAX	 ((1u << 24) - 1)
+
 /* One executable mapping, as /proc/PID/maps has it. */
 struct dwunw_mapping {
 	uint64_t start;	      /* first address */
 	uint64_t end;	      /* first address after it */
 	uint64_t file_offset; /* bytes into the file, of the page at start */
 	uint32_t module;      /* number of the module, a foreign one, or DWUNW_NO_MODULE */
+	uint32_t flags;	      /* enum dwunw_mapping_flag */
 };
 
 /*

@@ -44,6 +44,7 @@ enum mlk_chunk_type {
 	MLK_CHUNK_PASS = 18,
 	MLK_CHUNK_HEAP = 20,
 	MLK_CHUNK_SMAPS = 22,
+	MLK_CHUNK_CODE_NAMES = 23,
 };
 
 /* Of a chunk: how its payload is stored. */

@@ -15,6 +15,7 @@ void process_release(struct process *p)
 	maps_release(&p->before);
 	threads_release(&p->threads);
 	given_back_release(&p->given_back);
+	perf_map_release(&p->perf_map);
 	target_release(&p->target);
 }
 
@@ -71,6 +72,7 @@ void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 	keep_before(p, out);
 	maps_clear(&p->maps);
 	p->regions.changed = true;
+	perf_map_execed(&p->perf_map);
 	p->maps_changed = false;
 	note_change(p, out, time_ns);
 }
@@ -105,6 +107,7 @@ void process_begin_trace(struct process *p, struct trace_out *out)
 	if (!process_snapshot(p, out, 0))
 		write_maps(p, out, 0);
 	threads_begin_trace(&p->threads);
+	perf_map_begin_trace(&p->perf_map);
 }
 
 void process_set_maps(struct process *p, struct trace_out *out, uint64_t time_ns, struct maps *maps)

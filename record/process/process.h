@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "record/allocator/allocator.h"
+#include "record/generated/perf_map.h"
 #include "record/golang/go_program.h"
 #include "record/module/module_table.h"
 #include "record/probe/links.h"
@@ -36,7 +37,7 @@ struct process_leader {
 	struct links keepers; /* of the others */
 };
 
-/* Samples of its memory; all zero: none was taken.  See sample_memory.c in record/session. */
+/* Samples of its memory; all zero: none was taken.  See record/session/sample/. */
 struct process_memory {
 	uint64_t due_ns, step_ns; /* when the next one is due, and the one behind after that */
 	struct walk_plan plan;	  /* of walks through its pages */
@@ -44,7 +45,7 @@ struct process_memory {
 	struct mlk_memory sample; /* and is not in the trace yet */
 };
 
-/* All of its mappings in the trace; all zero: none yet.  See sample_regions.c in record/session. */
+/* All of its mappings in the trace; all zero: none yet.  See record/session/sample/. */
 struct process_regions {
 	uint64_t first_ns, last_ns; /* when they were read */
 	uint64_t took_ns;	    /* to read them last */
@@ -70,6 +71,7 @@ struct process {
 	struct process_leader leader;
 	struct process_memory memory;
 	struct process_regions regions;
+	struct perf_map perf_map;
 	struct given_back given_back;
 	uint32_t passes, snapshot; /* through its memory: so many, and the last one's number */
 	uint64_t exit_ns;	   /* since when it is held at its end; 0: it is not */

@@ -107,7 +107,8 @@ struct session {
 	struct code_ranges code; /* what the writer knows to be executable */
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
-	bool follow;	 /* children are recorded */
+	bool follow;	    /* children are recorded */
+	bool no_file_names; /* names of generated code are written without those of files */
 	bool looks;	 /* no events: only the memory is looked at; set before session_add_pid() */
 	pid_t pid;	 /* the first process */
 	char comm[64];	 /* its name */
@@ -165,6 +166,7 @@ struct session_opts {
 	enum elf_image_embed embed;
 	int zstd_level;
 	bool follow;
+	bool no_file_names; /* as in struct session */
 	bool guard;
 	bool force;	  /* the kernel's age does not count */
 	bool falls_back;  /* a refusal by the kernel is left in session.refusal, without a word */
@@ -259,7 +261,7 @@ void session_count_choices(const struct session *s, struct choice_counts *counts
  * go to s->out.err. */
 void session_mark(struct session *s, enum mlk_mark_kind kind, const char *text);
 
-/* The memory of processes: sample_memory.c.  Errors go to s->out.err. */
+/* The memory of processes: sample/.  Errors go to s->out.err. */
 
 /* Sample those that are due at @now_ns, and take what walks through pages have told since the last
  * call.  Returns when it is to be called again. */
@@ -273,6 +275,10 @@ void session_sample_ended(struct session *s, struct process *p);
 
 /* Write all that @p has mapped, if it is time to. */
 void session_sample_regions(struct session *s, struct process *p);
+
+/* Write the names that @p has given to generated code since the last time, if it is time to, or
+ * @last. */
+void session_sample_names(struct session *s, struct process *p, bool last);
 
 /* Put all samples into the trace, and wait for none. */
 void session_flush_memory(struct session *s);

@@ -80,6 +80,8 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "HEAP";
 	case MLK_RECORD_SMAPS:
 		return "SMAPS";
+	case MLK_RECORD_CODE_NAMES:
+		return "CODENAMES";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -417,6 +419,7 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 	case MLK_RECORD_PASS:
 	case MLK_RECORD_HEAP:
 	case MLK_RECORD_SMAPS:
+	case MLK_RECORD_CODE_NAMES:
 		dump_snapshot(out, rec);
 		break;
 	default:

@@ -85,6 +85,23 @@ static void dump_heap(FILE *out, const struct mlk_heap *heap)
 			heap->blocks[i].first);
 }
 
+static void dump_code_names(FILE *out, const struct mlk_code_names *names)
+{
+	fprintf(out,
+		"  CODENAMES tgid %" PRIu32 ", time %" PRIu64 ", source %" PRIu32
+		", flags 0x%" PRIx32 ", left out %" PRIu64 ", names %zu, problem ",
+		names->tgid, names->time_ns, names->source, names->flags, names->left_out,
+		names->nr);
+	text_print(out, names->problem);
+	putc('\n', out);
+	for (size_t i = 0; i < names->nr; i++) {
+		fprintf(out, "    code %" PRIx64 " %" PRIu64 " frame %" PRIu32 " name ",
+			names->names[i].start, names->names[i].len, names->names[i].frame);
+		text_print(out, names->names[i].name);
+		putc('\n', out);
+	}
+}
+
 void dump_snapshot(FILE *out, const struct mlk_record *record)
 {
 	switch ((unsigned int)record->type) {
@@ -96,6 +113,9 @@ void dump_snapshot(FILE *out, const struct mlk_record *record)
 		break;
 	case MLK_RECORD_HEAP:
 		dump_heap(out, &record->heap);
+		break;
+	case MLK_RECORD_CODE_NAMES:
+		dump_code_names(out, &record->code_names);
 		break;
 	default:
 		dump_smaps(out, &record->smaps);

@@ -74,9 +74,9 @@ int follow_new(struct follow **out, struct mlk_reader *trace, const struct follo
 		follow_free(f);
 		return err;
 	}
-	mlk_reader_rewind(trace, MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
-					 MLK_RECORD_LOSSES | MLK_RECORD_ORIGIN | MLK_RECORD_MEMORY |
-					 MLK_RECORD_CHUNK | opts->records);
+	mlk_reader_rewind(trace, MLK_RECORD_CODE_NAMES | MLK_RECORD_MAPS | MLK_RECORD_MODULE |
+					 MLK_RECORD_THREAD | MLK_RECORD_LOSSES | MLK_RECORD_ORIGIN |
+					 MLK_RECORD_MEMORY | MLK_RECORD_CHUNK | opts->records);
 	*out = f;
 	return 0;
 }
@@ -137,7 +137,8 @@ static int read_ahead(struct follow *f, uint64_t now_ns)
 			err = f->opts.note(f->opts.arg, &record);
 			continue;
 		}
-		f->new_layout |= record.type & (MLK_RECORD_MAPS | MLK_RECORD_MODULE);
+		f->new_layout |=
+			record.type & (MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_CODE_NAMES);
 		err = replay_note_layout(f->leaks, &record);
 	}
 	return err;

@@ -29,7 +29,8 @@ static uint64_t add_module(uint64_t hash, const struct symbols_source *source,
 			   const struct dwunw_frame *frame)
 {
 	const struct mlk_id *id = trace_modules_id(source->images, frame->module);
-	const char *name = text_file_name(symbols_module_path(source, frame));
+	const char *code = symbols_code(source, frame);
+	const char *name = code ? code : text_file_name(symbols_module_path(source, frame));
 	unsigned char len;
 
 	if (id && id->len > 1 && id->len <= MLK_MAX_ID && id->bytes[0] == MLK_ID_BUILD_ID) {

@@ -11,6 +11,7 @@
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
 #include "report/base/text.h"
+#include "report/name/code_name.h"
 
 #define SHORT_PATH 40 /* columns up to which a source file's path is shown whole */
 
@@ -64,12 +65,25 @@ const char *symbols_module_path(const struct symbols_source *source,
 {
 	const char *path = NULL;
 
+	if (frame->flags & DWUNW_FRAME_FLAG_GENERATED)
+		return NAMES_GENERATED;
 	if (frame->module == DWUNW_NO_MODULE)
 		return "";
 	path = dwunw_module_path(source->dw, frame->module);
 	if (!path)
 		path = trace_modules_absent_path(source->images, frame->module);
 	return path ? path : "";
+}
+
+const char *symbols_code(const struct symbols_source *source, const struct dwunw_frame *frame)
+{
+	const char *name = NULL;
+
+	if (!(frame->flags & DWUNW_FRAME_FLAG_GENERATED))
+		return NULL;
+	if (frame->module != DWUNW_NO_MODULE)
+		name = trace_modules_absent_path(source->images, frame->module);
+	return name ? name : NAMES_GENERATED;
 }
 
 /* MODULE+0xADDR, or 0xPC.  In a module that the trace does not hold ADDR is an offset into the
@@ -83,6 +97,8 @@ static char *place_text(const struct symbols_source *source, const struct dwunw_
 
 	if (remark)
 		return strdup(remark);
+	if (frame->flags & DWUNW_FRAME_FLAG_GENERATED)
+		return strdup(symbols_code(source, frame));
 	len = *path ? asprintf(&text, "%s+0x%" PRIx64, text_file_name(path), frame->addr)
 		    : asprintf(&text, "0x%" PRIx64, frame->pc);
 	return len < 0 ? NULL : text;
@@ -136,6 +152,7 @@ static int add_label(struct symbols *names, struct labels *labels, const struct 
 		err = array_append(&names->labels, &names->nr_labels, &names->labels_room, &number,
 				   sizeof(number));
 	names->guessed |= mark[0] != 0;
+	names->generated |= !strcmp(name, NAMES_GENERATED);
 	free(marked);
 	return err;
 }
@@ -236,6 +253,48 @@ static int grow_named(struct symbols *names)
 	return err ? err : grow_to(&names->unnamed, has, nr, sizeof(*names->unnamed));
 }
 
+/* Keep @text, to be freed, as long as the names. */
+static int keep_text(struct symbols *names, char *text)
+{
+	int err = text ? array_append(&names->texts, &names->nr_texts, &names->texts_room, &text,
+				      sizeof(text))
+		       : 0;
+
+	if (err)
+		free(text);
+	return err;
+}
+
+/* Name a frame of generated code, of which the runtime has told @text. */
+static int name_code(struct symbols *names, const char *text, struct dwunw_symbol *symbol)
+{
+	struct code_name name;
+	int err = code_name_parse(&name, text);
+
+	if (err)
+		return err;
+	*symbol = (struct dwunw_symbol){
+		.function = name.function, .file = name.file, .line = name.line};
+	err = keep_text(names, name.function);
+	if (err)
+		free(name.file);
+	return err ? err : keep_text(names, name.file);
+}
+
+/* Name those of the frames from @done on that are of generated code. */
+static int name_all_code(struct symbols *names, const struct symbols_source *source, size_t done)
+{
+	int err = 0;
+
+	for (size_t i = done; i < names->nr && !err; i++) {
+		const char *code = symbols_code(source, &names->all[i]);
+
+		if (code)
+			err = name_code(names, code, &names->symbols[i]);
+	}
+	return err;
+}
+
 int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 		    const struct symbols_opts *opts, struct labels *labels)
 {
@@ -245,6 +304,8 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 	if (!err && !opts->addresses && nr > done)
 		err = dwunw_symbol_resolve_batch(source->dw, names->all + done, nr - done,
 						 names->symbols + done);
+	if (!err && !opts->addresses)
+		err = name_all_code(names, source, done);
 	for (size_t i = done; i < nr && !err; i++)
 		names->unnamed[i] = !opts->addresses && !names->symbols[i].function &&
 				    !trace_modules_remark_text(source->images, &names->all[i]);
@@ -294,6 +355,9 @@ void symbols_free(struct symbols *names)
 {
 	if (!names)
 		return;
+	for (size_t i = 0; i < names->nr_texts; i++)
+		free(names->texts[i]);
+	free(names->texts);
 	intern_release(&names->table);
 	free(names->labels);
 	free(names->symbols);

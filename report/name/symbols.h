@@ -16,13 +16,19 @@ struct symbols {
 	struct dwunw_symbol *symbols; /* of each frame */
 	uint32_t *labels;	      /* of all frames, one after the other */
 	size_t nr_labels, labels_room;
-	bool guessed;  /* some of them */
+	bool guessed;	/* some of them */
+	bool generated; /* some are of generated code without names */
+	char **texts;	/* of the symbols of generated code */
+	size_t nr_texts, texts_room;
 	bool *unnamed; /* of each frame: its function was looked for in vain */
 	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
 };
 
 /* At the end of a name: the frame was guessed, because there is no call frame information. */
 #define NAMES_GUESSED " [guessed]"
+
+/* The name of code that a process generated, where no names of that are known. */
+#define NAMES_GENERATED "[generated code]"
 
 /* How frames are named. */
 struct symbols_opts {
@@ -44,7 +50,12 @@ struct symbols_source {
 	const struct trace_modules *images; /* those that @dw does not have */
 };
 
-/* The path of the module that @frame is in, "" where there is none; valid as long as @source. */
+/* What the runtime called the function that @frame is in, or NAMES_GENERATED; NULL: it is in no
+ * generated code.  Valid as long as @source. */
+const char *symbols_code(const struct symbols_source *source, const struct dwunw_frame *frame);
+
+/* The path of the module that @frame is in, "" where there is none, or NAMES_GENERATED; valid as
+ * long as @source. */
 const char *symbols_module_path(const struct symbols_source *source,
 				const struct dwunw_frame *frame);
 

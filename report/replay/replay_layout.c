@@ -59,6 +59,8 @@ int replay_note_layout(struct replay *leaks, const struct mlk_record *record)
 	switch (record->type) {
 	case MLK_RECORD_MAPS:
 		return address_spaces_add(leaks->spaces, &record->maps, leaks->images);
+	case MLK_RECORD_CODE_NAMES:
+		return address_spaces_add_names(leaks->spaces, &record->code_names, leaks->images);
 	case MLK_RECORD_MODULE:
 		return trace_modules_add_piece(leaks->images, &record->module);
 	case MLK_RECORD_THREAD:
@@ -87,7 +89,7 @@ static int read_records(struct replay *leaks)
 	const unsigned int types = MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
 				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN | MLK_RECORD_ORIGIN |
 				   (leaks->accounts ? MLK_RECORD_ACCOUNT : 0) | MLK_RECORD_MEMORY |
-				   MLK_RECORD_MARK;
+				   MLK_RECORD_MARK | MLK_RECORD_CODE_NAMES;
 	struct mlk_record record;
 	int more, err;
 

@@ -403,6 +403,19 @@ static uint32_t *kinds_of(const struct view *view, const struct growth_rows *gro
 	return kinds;
 }
 
+/* Say what the marks in names mean, of those that are there. */
+static void explain_marks(FILE *out, const struct symbols *names)
+{
+	if (names->guessed)
+		fputs("\n[guessed]: found without unwind information; such a caller may be "
+		      "wrong, or callers between may be missing\n",
+		      out);
+	if (names->generated)
+		fputs("\n" NAMES_GENERATED ": what a runtime compiled, without names; the guide "
+		      "says how Node.js and Java give them\n",
+		      out);
+}
+
 int print_view_as_tree(FILE *out, const struct view *view, const char *order,
 		       const struct growth_rows *grown)
 {
@@ -424,10 +437,7 @@ int print_view_as_tree(FILE *out, const struct view *view, const char *order,
 	if (!err)
 		err = print_on_terminal(out, tree, view, order);
 	if (!err) {
-		if (view->names->guessed)
-			fputs("\n[guessed]: found without unwind information; such a caller may be "
-			      "wrong, or callers between may be missing\n",
-			      out);
+		explain_marks(out, view->names);
 		print_left_out_stacks(out, view);
 	}
 	free(kinds);

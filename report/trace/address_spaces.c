@@ -11,8 +11,10 @@
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
+#include "report/trace/code_mapping.h"
 
-_Static_assert(sizeof(struct dwunw_mapping) == 32, "28 bytes and padding, which is kept zero");
+_Static_assert(sizeof(struct dwunw_mapping) == 32,
+	       "no padding: equal maps are found by their bytes");
 
 int address_spaces_new(struct address_spaces **out)
 {
@@ -40,15 +42,8 @@ static bool is_wanted_mapping(const struct mlk_mapping *mapping)
 static int copy_mapping(struct address_spaces *spaces, struct dwunw_mapping *to,
 			const struct mlk_mapping *from, struct trace_modules *images)
 {
-	int err;
+	int err = code_mapping_copy(to, from, images);
 
-	to->start = from->start;
-	to->end = from->end;
-	to->file_offset = from->offset;
-	to->module = DWUNW_NO_MODULE;
-	if (!from->id.len && from->path[0] != '/')
-		return 0; /* anonymous memory, or a thing of the kernel's */
-	err = trace_modules_intern(images, &from->id, from->path, &to->module);
 	if (err || to->module == DWUNW_NO_MODULE)
 		return err;
 	return mark_used(spaces, to->module);
@@ -63,7 +58,7 @@ static int copy_maps(struct address_spaces *spaces, struct space *space,
 
 	for (size_t i = 0; i < maps->nr; i++)
 		nr += is_wanted_mapping(&maps->mappings[i]);
-	/* zeroed: equal maps are found by their bytes, padding included */
+	/* zeroed: equal maps are found by their bytes */
 	space->maps = calloc(nr ? nr : 1, sizeof(*space->maps));
 	if (!space->maps)
 		return -ENOMEM;
@@ -82,7 +77,7 @@ static bool same_maps(const void *things, uint32_t number, const void *arg)
 	return x->nr_maps == y->nr_maps && !memcmp(x->maps, y->maps, x->nr_maps * sizeof(*x->maps));
 }
 
-static uint64_t hash_maps(const struct space *space)
+uint64_t address_spaces_hash(const struct space *space)
 {
 	return hash_bytes(0, space->maps, space->nr_maps * sizeof(*space->maps));
 }
@@ -125,7 +120,7 @@ int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *map
 	err = copy_maps(spaces, &space, maps, images);
 	if (err)
 		goto out;
-	query.hash = hash_maps(&space);
+	query.hash = address_spaces_hash(&space);
 	if (!hash_index_find(&spaces->index, &query, &number)) {
 		if (!take_room(spaces, space.nr_maps))
 			goto out;
@@ -141,88 +136,10 @@ out:
 	return err;
 }
 
-/* Which layouts are still of use, by number; NULL: there is no memory. */
-static bool *list_needed(const struct address_spaces *spaces)
+int address_spaces_add_names(struct address_spaces *spaces, const struct mlk_code_names *names,
+			     struct trace_modules *images)
 {
-	bool *needed = calloc(spaces->nr + 1, sizeof(*needed));
-
-	for (size_t i = 0; needed && i < spaces->nr_snapshots; i++)
-		needed[spaces->snapshots[i].space] = true;
-	if (needed && spaces->kernel_space < spaces->nr)
-		needed[spaces->kernel_space] = true;
-	return needed;
-}
-
-static void drop_space(struct address_spaces *spaces, struct space *space)
-{
-	spaces->nr_mappings -= space->nr_maps;
-	spaces->nr_copied -= space->nr_copied;
-	dwunw_space_free(space->modules);
-	free(space->maps);
-}
-
-/* Release the layouts that no snapshot has any more; the others get new numbers.  Where there is no
- * memory for that, they stay until the next time. */
-static void drop_unused(struct address_spaces *spaces)
-{
-	bool *needed = list_needed(spaces);
-	uint32_t *numbers = calloc(spaces->nr + 1, sizeof(*numbers)), nr = 0;
-
-	if (needed && numbers) {
-		hash_index_clear(&spaces->index);
-		for (size_t i = 0; i < spaces->nr; i++) {
-			if (!needed[i]) {
-				drop_space(spaces, &spaces->all[i]);
-				continue;
-			}
-			spaces->all[nr] = spaces->all[i];
-			hash_index_add(&spaces->index, hash_maps(&spaces->all[nr]), nr);
-			numbers[i] = nr++;
-		}
-		for (size_t i = 0; i < spaces->nr_snapshots; i++)
-			spaces->snapshots[i].space = numbers[spaces->snapshots[i].space];
-		if (spaces->kernel_space < spaces->nr)
-			spaces->kernel_space = numbers[spaces->kernel_space];
-		spaces->nr = nr;
-	}
-	free(needed);
-	free(numbers);
-}
-
-/* The first @nr snapshots are left. */
-static void keep_snapshots(struct address_spaces *spaces, size_t nr)
-{
-	if (nr == spaces->nr_snapshots)
-		return;
-	spaces->nr_mappings -= spaces->nr_snapshots - nr;
-	spaces->nr_snapshots = nr;
-	drop_unused(spaces);
-}
-
-void address_spaces_forget(struct address_spaces *spaces,
-			   bool (*is_past)(void *arg, uint32_t tgid, uint64_t time_ns), void *arg)
-{
-	size_t nr = 0;
-
-	for (size_t i = 0; i < spaces->nr_snapshots; i++)
-		if (!is_past(arg, spaces->snapshots[i].tgid, spaces->snapshots[i].time_ns))
-			spaces->snapshots[nr++] = spaces->snapshots[i];
-	keep_snapshots(spaces, nr);
-}
-
-void address_spaces_forget_replaced(struct address_spaces *spaces, uint64_t time_ns)
-{
-	const struct maps_snapshot *all = spaces->snapshots;
-	size_t nr = 0;
-
-	for (size_t i = 0; i < spaces->nr_snapshots; i++) {
-		bool replaced = i + 1 < spaces->nr_snapshots && all[i + 1].tgid == all[i].tgid &&
-				all[i + 1].time_ns <= time_ns;
-
-		if (!replaced)
-			spaces->snapshots[nr++] = all[i];
-	}
-	keep_snapshots(spaces, nr);
+	return generated_names_add(&spaces->names, names, images);
 }
 
 bool address_spaces_knows(const struct address_spaces *spaces, uint32_t tgid)
@@ -297,6 +214,9 @@ int address_spaces_prepare(struct address_spaces *spaces, const struct trace_mod
 	if (spaces->nr_snapshots)
 		qsort(spaces->snapshots, spaces->nr_snapshots, sizeof(*spaces->snapshots),
 		      compare_snapshots);
+	if (!spaces->shared)
+		generated_names_sort(&spaces->names);
+	named_spaces_release(&spaces->named);
 	if (keep_kernel(spaces))
 		return -ENOMEM;
 	return spaces->empty.modules ? 0 : dwunw_space_new(&spaces->empty.modules, dw, NULL, 0);
@@ -360,14 +280,16 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int build_space(struct address_spaces *spaces, struct space *space)
+/* All mappings of @space, and the kernel's, as the unwinder has them; *@out is to be freed. */
+static int list_maps(struct address_spaces *spaces, struct space *space, struct dwunw_mapping **out,
+		     size_t *nr_out)
 {
 	bool is_kernel =
 		spaces->kernel_space != UINT32_MAX && space == &spaces->all[spaces->kernel_space];
 	size_t nr = space->nr_maps, nr_kernel = is_kernel ? 0 : spaces->nr_kernel;
 	struct dwunw_mapping *maps = calloc(nr + nr_kernel + 1, sizeof(*maps));
-	int err;
 
+	*out = maps;
 	if (!maps)
 		return -ENOMEM;
 	if (nr_kernel > SPACES_MAX_MAPPINGS - spaces->nr_copied)
@@ -378,13 +300,54 @@ static int build_space(struct address_spaces *spaces, struct space *space)
 	append_maps(spaces, maps + nr, spaces->kernel, nr_kernel);
 	if (nr_kernel)
 		qsort(maps, nr + nr_kernel, sizeof(*maps), by_start);
-	err = dwunw_space_new(&space->modules, spaces->dw, maps, nr + nr_kernel);
+	*nr_out = nr + nr_kernel;
+	return 0;
+}
+
+static const struct generated_names *names_of(const struct address_spaces *spaces)
+{
+	return spaces->shared ? &spaces->shared->names : &spaces->names;
+}
+
+static int build_space(struct address_spaces *spaces, struct space *space)
+{
+	struct dwunw_mapping *maps;
+	size_t nr = 0;
+	int err = list_maps(spaces, space, &maps, &nr);
+
+	if (!err)
+		err = dwunw_space_new(&space->modules, spaces->dw, maps, nr);
 	free(maps);
-	if (!err && !spaces->shared && !spaces->grows) {
+	if (!err && !spaces->shared && !spaces->grows && !spaces->names.nr_batches) {
 		free(space->maps); /* they have served to tell equal snapshots */
 		space->maps = NULL;
 		space->nr_maps = 0;
 	}
+	return err;
+}
+
+/* The space of @base with the names of @tgid at @epoch. */
+static int find_named(struct address_spaces *spaces, struct space *base, uint32_t tgid,
+		      size_t epoch, const struct space **out)
+{
+	struct named_space key = {
+		.base = (uint32_t)(base - spaces->all), .tgid = tgid, .epoch = epoch};
+	struct dwunw_mapping *maps = NULL, *all = NULL;
+	size_t nr = 0;
+	int err;
+
+	*out = named_spaces_find(&spaces->named, key.base, tgid, epoch);
+	if (*out)
+		return 0;
+	err = list_maps(spaces, base, &maps, &nr);
+	if (!err)
+		err = generated_names_apply(names_of(spaces), tgid, epoch, maps, nr, &all,
+					    &key.nr_maps);
+	if (!err)
+		err = named_spaces_add(&spaces->named, &key, all, spaces->dw, SPACES_MAX_MAPPINGS);
+	free(maps);
+	free(all);
+	*out = err ? NULL : spaces->named.all[spaces->named.last].space;
 	return err;
 }
 
@@ -404,8 +367,13 @@ int address_spaces_find(struct address_spaces *spaces, uint32_t tgid, uint64_t t
 			const struct space **out)
 {
 	struct space *space = choose_space(spaces, tgid, time_ns);
-	int err = space->modules ? 0 : build_space(spaces, space);
+	bool named;
+	size_t epoch = generated_names_epoch(names_of(spaces), tgid, time_ns, &named);
+	int err;
 
+	if (named && space != &spaces->empty)
+		return find_named(spaces, space, tgid, epoch, out);
+	err = space->modules ? 0 : build_space(spaces, space);
 	*out = err ? NULL : space;
 	return err;
 }
@@ -425,6 +393,8 @@ void address_spaces_free(struct address_spaces *spaces)
 			free(spaces->all[i].maps);
 	}
 	dwunw_space_free(spaces->empty.modules);
+	named_spaces_release(&spaces->named);
+	generated_names_release(&spaces->names);
 	intern_release(&spaces->table);
 	if (!spaces->shared) {
 		free(spaces->snapshots);

@@ -4,21 +4,13 @@
 #define REPORT_ADDRESS_SPACES_H
 
 #include "report/base/hash_index.h"
+#include "report/trace/generated_names.h"
+#include "report/trace/named_spaces.h"
 #include "report/trace/trace_modules.h"
 
 /* Most executable mappings that all snapshots of a trace may have together, where equal snapshots
  * count once (but as one mapping each).  Real programs have some hundreds. */
 #define SPACES_MAX_MAPPINGS ((size_t)4 << 20)
-
-/* One layout of an address space, whichever processes had it, and when. */
-struct space {
-	/* with trace_modules_absent() for modules that the unwinder does not have */
-	struct dwunw_space *modules;
-	struct dwunw_mapping
-		*maps; /* of address_spaces.c: by numbers of images, until it is built */
-	size_t nr_maps;
-	size_t nr_copied; /* of the kernel's, when it was built */
-};
 
 /* From when on a process had a layout. */
 struct maps_snapshot {
@@ -48,6 +40,9 @@ struct address_spaces {
 	uint32_t kernel_space; /* its number; of none: UINT32_MAX */
 	const struct trace_modules *images;
 	struct dwunw *dw;
+	/* Of the code that processes generated; those of shared, if that is not NULL. */
+	struct generated_names names;
+	struct named_spaces named;	     /* layouts with these */
 	const struct address_spaces *shared; /* whose snapshots and maps these are, or NULL */
 };
 
@@ -61,6 +56,13 @@ int address_spaces_new(struct address_spaces **out);
  */
 int address_spaces_add(struct address_spaces *spaces, const struct mlk_maps *maps,
 		       struct trace_modules *images);
+
+/* Take in names of code that a process generated.  Returns 0 or -ENOMEM. */
+int address_spaces_add_names(struct address_spaces *spaces, const struct mlk_code_names *names,
+			     struct trace_modules *images);
+
+/* What equal layouts have in common: of their mappings. */
+uint64_t address_spaces_hash(const struct space *space);
 
 /* Forget the snapshots of which @is_past() says so, with @arg.  This and the next one are for
  * spaces that grow; layouts that no snapshot has any more are released. */

@@ -10,9 +10,11 @@
 
 #define ABSENT DWUNW_FOREIGN_MODULE /* of a frame's module: the rest is a number of images */
 
-#define REMARK (DWUNW_FOREIGN_MODULE + IMAGES_MAX + 1) /* in place of a module */
+#define REMARK                                                                             \
+	(DWUNW_FOREIGN_MODULE + IMAGES_MAX + IMAGES_MAX_NAMES + 1) /* in place of a module \
+								    */
 
-_Static_assert(IMAGES_MAX < ABSENT, "numbers and this bit are apart");
+_Static_assert(IMAGES_MAX + IMAGES_MAX_NAMES < ABSENT, "numbers and this bit are apart");
 
 struct image_key {
 	const struct mlk_id *id;
@@ -58,8 +60,9 @@ static struct hash_query query_of(const struct trace_modules *images, const stru
 	};
 }
 
-int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, const char *path,
-			 uint32_t *number)
+/* trace_modules_intern(), where there is room for more if @is_room. */
+static int intern_module(struct trace_modules *images, const struct mlk_id *id, const char *path,
+			 bool is_room, uint32_t *number)
 {
 	struct image_key key = {.id = id, .path = path};
 	struct hash_query query = query_of(images, &key);
@@ -68,7 +71,7 @@ int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, 
 
 	if (hash_index_find(&images->index, &query, number))
 		return 0;
-	if (images->nr >= IMAGES_MAX) {
+	if (!is_room) {
 		images->overflown = true;
 		*number = DWUNW_NO_MODULE;
 		return 0;
@@ -79,6 +82,22 @@ int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, 
 	if (added < 0)
 		free(module.path);
 	return added < 0 ? added : 0;
+}
+
+int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, const char *path,
+			 uint32_t *number)
+{
+	return intern_module(images, id, path, images->nr - images->nr_names < IMAGES_MAX, number);
+}
+
+int trace_modules_intern_name(struct trace_modules *images, const char *name, uint32_t *number)
+{
+	const size_t nr = images->nr;
+	int err = intern_module(images, &(struct mlk_id){0}, name,
+				images->nr_names < IMAGES_MAX_NAMES, number);
+
+	images->nr_names += images->nr > nr;
+	return err;
 }
 
 static void drop_bytes(struct trace_modules *images, struct trace_module *image)

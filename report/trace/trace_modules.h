@@ -13,6 +13,9 @@
 /* Most bytes that all images of a trace may have together; those beyond are treated as absent. */
 #define IMAGES_MAX_BYTES ((uint64_t)1 << 30)
 
+/* Most names of generated code, which are modules that the unwinder does not have. */
+#define IMAGES_MAX_NAMES (1u << 20)
+
 /* Most modules of a trace; memory mapped from those beyond is taken for anonymous. */
 #define IMAGES_MAX (1u << 16)
 
@@ -34,6 +37,7 @@ struct trace_modules {
 	INTERN_OF(struct trace_module);
 	uint64_t bytes; /* of all images */
 	bool overflown;
+	uint32_t nr_names; /* of these, of generated code */
 	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */
 	size_t nr_numbers;
 	struct strings *remarks; /* in place of functions; NULL: none yet */
@@ -49,6 +53,10 @@ int trace_modules_new(struct trace_modules **out);
  */
 int trace_modules_intern(struct trace_modules *images, const struct mlk_id *id, const char *path,
 			 uint32_t *number);
+
+/* The same of the function @name of generated code, which has no id; DWUNW_NO_MODULE beyond
+ * IMAGES_MAX_NAMES. */
+int trace_modules_intern_name(struct trace_modules *images, const char *name, uint32_t *number);
 
 /*
  * Take in the next piece of a module's image; its bytes are copied.  A piece that does not go on

@@ -256,7 +256,7 @@ static struct dwunw_frame frame_at(struct fixture *f, uint64_t pc, uint32_t flag
 	assert_int_equal(unwind_once(find(f, 1, 1)->modules, PLAIN_SAMPLE(&regs, &stack), &frame, 1,
 				     &status),
 			 1);
-	assert_int_equal(frame.pc, pc);
+	assert_int_equal(frame.pc, frame.flags & DWUNW_FRAME_FLAG_GENERATED ? 0 : pc);
 	return frame;
 }
 
@@ -293,7 +293,8 @@ static void frames_in_absent_modules_have_path_and_offset(void **state)
 	assert_null(tell(&f, 0xfff, 0, 0xfff));
 	assert_string_equal(tell(&f, 0x1000, 0, 0x300), "/a");
 	assert_string_equal(tell(&f, 0x1fff, 0, 0x12ff), "/a");
-	assert_null(tell(&f, 0x2000, 0, 0x2000));
+	/* of memory of no file, no place is told */
+	assert_null(tell(&f, 0x2000, 0, 0));
 	/* the call was the last instruction of the mapping, or the return address the first */
 	assert_string_equal(tell(&f, 0x2000, DWUNW_FRAME_FLAG_RETURN, 0x1300), "/a");
 	assert_null(tell(&f, 0x1000, DWUNW_FRAME_FLAG_RETURN, 0x1000));
@@ -331,7 +332,7 @@ static void there_is_a_limit_to_all_snapshots(void **state)
 	assert_non_null(mappings);
 	for (uint64_t i = 0; i < NR; i++)
 		mappings[i] = (struct mlk_mapping){
-			.start = i << 12, .end = (i + 1) << 12, .perms = MLK_PERM_X, .path = ""};
+			.start = i << 12, .end = (i + 1) << 12, .perms = MLK_PERM_X, .path = "[x]"};
 	for (maps.time_ns = 1; maps.time_ns <= 100; maps.time_ns++) {
 		mappings[0].offset = maps.time_ns; /* another layout */
 		assert_int_equal(address_spaces_add(f.spaces, &maps, f.images), 0);

@@ -9,6 +9,7 @@
 
 #include "unwind/cfi/cfi.h"
 #include "unwind/elf/elf_util.h"
+#include "unwind/module/builtins.h"
 #include "unwind/module/names.h"
 
 struct dwunw_mapping;
@@ -21,7 +22,8 @@ struct dwunw_module {
 	struct dwunw_cfi *cfi;
 	char *debug_file;	   /* of dwunw_debug_file_set(), or NULL */
 	struct dwunw_names *names; /* NULL until a name is requested */
-	void *mapped;		   /* the image, if it is to be unmapped with the module, or NULL */
+	struct dwunw_builtins builtins;
+	void *mapped; /* the image, if it is to be unmapped with the module, or NULL */
 	size_t mapped_len;
 };
 

@@ -88,7 +88,7 @@ static bool is_foreign(uint32_t module)
 static struct dwunw_segment segment_of(struct dwunw *dw, const struct dwunw_mapping *map)
 {
 	struct dwunw_module *module = dwunw_module_get(dw, map->module);
-	struct dwunw_segment segment = {.number = DWUNW_NO_MODULE};
+	struct dwunw_segment segment = {.number = DWUNW_NO_MODULE, .flags = map->flags};
 
 	if (is_foreign(map->module)) {
 		segment.number = map->module;
@@ -116,6 +116,8 @@ static void take_segments(struct dwunw_space *space, const struct canvas *c, str
 			continue;
 		}
 		*segment = segment_of(dw, &maps[c->owner[i]]);
+		space->generated |= segment->flags & DWUNW_MAPPING_GENERATED;
+		space->named |= segment->flags & DWUNW_MAPPING_FUNCTION;
 		segment->start = c->cuts[i];
 		segment->end = c->cuts[i + 1];
 		space->nr++;
@@ -195,4 +197,22 @@ const struct dwunw_segment *dwunw_space_find(struct dwunw_space *space, uint64_t
 		return NULL;
 	space->last = low;
 	return &all[low];
+}
+
+const struct dwunw_segment *dwunw_space_generated(struct dwunw_space *space, uint64_t pc,
+						  uint32_t as)
+{
+	const struct dwunw_segment *segment =
+		space->generated ? dwunw_space_find(space, pc - !!(as & DWUNW_PC_RETURN)) : NULL;
+
+	return segment && segment->flags & DWUNW_MAPPING_GENERATED ? segment : NULL;
+}
+
+bool dwunw_space_keeps_pointer(struct dwunw_space *space, uint64_t pc, uint32_t as)
+{
+	const uint64_t at = pc - !!(as & DWUNW_PC_RETURN);
+	const struct dwunw_segment *segment = dwunw_space_find(space, at);
+	struct dwunw_module *module = segment ? segment->module : NULL;
+
+	return module && dwunw_builtins_have(&module->builtins, module->elf, at - segment->bias);
 }

@@ -18,6 +18,7 @@ struct dwunw_segment {
 	uint64_t bias;		     /* address in the process minus address in the file */
 	struct dwunw_module *module; /* NULL: none that is known */
 	uint32_t number;	     /* of the module, maybe a foreign one; or DWUNW_NO_MODULE */
+	uint32_t flags;		     /* enum dwunw_mapping_flag */
 };
 
 /* One epoch of an address space, and what was learned of its code. */
@@ -27,12 +28,22 @@ struct dwunw_space {
 	uint64_t serial;	     /* no other space of dw has or had it */
 	struct dwunw_segment *segments;
 	size_t nr;
-	size_t last; /* the one found last: the next address is often in the same */
+	size_t last;	/* the one found last: the next address is often in the same */
+	bool generated; /* there is generated code, */
+	bool named;	/* and functions of it */
 	struct dwunw_pc_cache pcs;
 };
 
 /* The segment with @addr in it, or NULL; valid as long as @space. */
 const struct dwunw_segment *dwunw_space_find(struct dwunw_space *space, uint64_t addr);
+
+/* The segment of generated code with the frame at @pc, looked up @as, in it; or NULL. */
+const struct dwunw_segment *dwunw_space_generated(struct dwunw_space *space, uint64_t pc,
+						  uint32_t as);
+
+/* Does the function of @pc, looked up @as, which has no call frame information, keep a frame
+ * pointer, as generated code does that is a part of a file? */
+bool dwunw_space_keeps_pointer(struct dwunw_space *space, uint64_t pc, uint32_t as);
 
 /* Find out about @pc, looked up @as, which space->pcs does not know yet, and add it there.
  * Returns its slot, or NULL when out of memory. */

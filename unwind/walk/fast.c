@@ -317,6 +317,7 @@ static int finish(struct dwunw_pass *p, int got, const struct cursor *c)
 		if (p->nr > 1 && dwunw_pass_at_end(p, c->sp))
 			p->status = dwunw_pass_ended(p, false, stale);
 		else if (p->sample->flags & DWUNW_SAMPLE_GUESS ||
+			 dwunw_space_generated(p->space, c->pc, c->bits) ||
 			 (p->nr > 1 && !dwunw_pass_is_code(p, c->pc, c->bits)))
 			return DWUNW_WALK_FULL;
 		return 0;

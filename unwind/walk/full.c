@@ -1,105 +1,9 @@
 /* full.c - the walk with all registers and any expression: what the hot loop must agree with */
 #include <errno.h>
 
-#include "unwind/elf/elf_util.h"
+#include "unwind/walk/guess.h"
 #include "unwind/walk/step.h"
 #include "unwind/walk/walk.h"
-
-/*
- * Guesses, where there is no call frame information, in three ways, the surer ones first: a
- * function that was just called has its return address at rsp; one that keeps a frame pointer has
- * it beside the caller's; and any word that points just behind a call may be one.
- */
-
-#define MAX_SCAN 512 /* words */
-
-/* What speaks for @word being a return address. */
-enum likeness {
-	NOT_CODE,
-	IN_MAPPING,   /* what is there is not known */
-	KNOWN_TO_CFI, /* code of a function, whose bytes are not available */
-	BEHIND_CALL,
-};
-
-static enum likeness likeness_of(const struct dwunw_pass *p, uint64_t word)
-{
-	const struct dwunw_segment *segment = word ? dwunw_space_find(p->space, word - 1) : NULL;
-	const struct dwunw_cfi_row *row;
-	int calls;
-
-	if (!segment)
-		return NOT_CODE;
-	if (!segment->module)
-		return IN_MAPPING;
-	calls = dwunw_code_calls(segment->module->elf, word - segment->bias);
-	if (calls >= 0)
-		return calls ? BEHIND_CALL : NOT_CODE;
-	if (dwunw_cfi_find(segment->module->cfi, word - 1 - segment->bias, &row) ||
-	    row->kind == DWUNW_CFI_NONE)
-		return IN_MAPPING;
-	return KNOWN_TO_CFI;
-}
-
-/* Let @w be at the caller whose return address is below @cfa, with rbp if @bp is not NULL. */
-static bool go_to(struct dwunw_walk *w, uint64_t cfa, uint64_t ra, const uint64_t *bp)
-{
-	if (cfa <= w->cfa)
-		return false;
-	w->known = 1u << DWUNW_X86_64_RSP | 1u << DWUNW_X86_64_RIP;
-	w->reg[DWUNW_X86_64_RIP] = ra;
-	w->reg[DWUNW_X86_64_RSP] = w->cfa = cfa;
-	if (bp) {
-		w->reg[DWUNW_X86_64_RBP] = *bp;
-		w->known |= 1u << DWUNW_X86_64_RBP;
-	}
-	return true;
-}
-
-static bool by_frame_pointer(const struct dwunw_pass *p, struct dwunw_walk *w)
-{
-	uint64_t at = w->reg[DWUNW_X86_64_RBP], bp, ra;
-
-	if (!(w->known & 1u << DWUNW_X86_64_RBP) || at < w->reg[DWUNW_X86_64_RSP] ||
-	    dwunw_stack_read(w->stack, at, sizeof(bp), &bp) ||
-	    dwunw_stack_read(w->stack, at + sizeof(bp), sizeof(ra), &ra) ||
-	    likeness_of(p, ra) == NOT_CODE)
-		return false;
-	return go_to(w, at + 2 * sizeof(bp), ra, &bp);
-}
-
-static bool by_scan(const struct dwunw_pass *p, struct dwunw_walk *w)
-{
-	uint64_t at = w->reg[DWUNW_X86_64_RSP], ra;
-
-	for (int i = 0; i < MAX_SCAN; i++, at += sizeof(ra)) {
-		if (dwunw_stack_read(w->stack, at, sizeof(ra), &ra))
-			return false;
-		if (likeness_of(p, ra) == BEHIND_CALL)
-			return go_to(w, at + sizeof(ra), ra, NULL);
-	}
-	return false;
-}
-
-static bool at_rsp(const struct dwunw_pass *p, struct dwunw_walk *w)
-{
-	uint64_t bp = w->reg[DWUNW_X86_64_RBP], ra;
-
-	return !dwunw_stack_read(w->stack, w->reg[DWUNW_X86_64_RSP], sizeof(ra), &ra) &&
-	       likeness_of(p, ra) >= KNOWN_TO_CFI &&
-	       go_to(w, w->reg[DWUNW_X86_64_RSP] + sizeof(ra), ra,
-		     w->known & 1u << DWUNW_X86_64_RBP ? &bp : NULL);
-}
-
-/* Go on from the frame p->nr - 1, which @w stands at, to a likely caller.  Returns false if none is
- * found; then @w is as it was. */
-static bool guess_caller(const struct dwunw_pass *p, struct dwunw_walk *w)
-{
-	if (!(w->known & 1u << DWUNW_X86_64_RSP))
-		return false;
-	if (p->nr == 1 && at_rsp(p, w))
-		return true;
-	return by_frame_pointer(p, w) || by_scan(p, w);
-}
 
 /* A walk from the current frame outwards. */
 struct full {
@@ -108,30 +12,70 @@ struct full {
 	uint32_t as;	      /* what its pc is looked up as */
 	bool guessed;	      /* the frame, or one that led to it, is a guess */
 	bool intact;	      /* no step failed halfway: the registers are the frame's */
+	bool generated;	      /* the frame is in generated code, */
+	bool function;	      /* and it is told in which function of it; */
+	bool keeps;	      /* it is, or in what V8 calls builtins: it keeps a frame pointer */
+	uint32_t frame_size;  /* of the function, in bytes; 0: not known */
+	bool in_run;	      /* the frame before told no more than that it is of generated code */
+	bool doubts;	      /* frame pointers are guesses */
+	bool pointed;	      /* one was followed that is no guess */
+	bool unsure;	      /* and there was no generated code on that way */
+	bool leads;	      /* one led to the frame, and */
+	bool near;	      /* that was from generated code, or through some */
 };
 
-/* Find the place of the frame p->nr, which @f is at.  Returns 0 or -ENOMEM. */
-static int find_place(struct full *f, uint32_t *number)
+/* Is the frame at @place in generated code?  What of that is a part of a file is told as functions
+ * only where the others are. */
+static void find_kind(struct full *f, const struct dwunw_place *place)
+{
+	struct dwunw_space *space = f->pass->space;
+	const uint64_t pc = f->at.reg[DWUNW_X86_64_RIP];
+	const struct dwunw_segment *segment = dwunw_space_generated(space, pc, f->as);
+
+	f->keeps = segment || (place->rule.kind == DWUNW_RULE_NONE &&
+			       dwunw_space_keeps_pointer(space, pc, f->as));
+	f->function = segment && segment->flags & DWUNW_MAPPING_FUNCTION;
+	f->frame_size = f->function ? segment->flags >> DWUNW_MAPPING_SIZE_SHIFT : 0;
+	f->generated = segment || (f->keeps && !space->named);
+}
+
+/* What is told of the frame at @place. */
+static struct dwunw_frame describe_frame(const struct full *f, const struct dwunw_place *place)
+{
+	struct dwunw_frame frame = {place->pc, place->addr, place->module, place->flags};
+
+	if (f->generated) {
+		frame.pc = frame.addr = 0;
+		frame.module = f->function ? frame.module : DWUNW_NO_MODULE;
+		frame.flags |= DWUNW_FRAME_FLAG_GENERATED;
+	}
+	if (f->guessed)
+		frame.flags |= DWUNW_FRAME_FLAG_GUESSED;
+	else if (f->leads)
+		frame.flags |= DWUNW_FRAME_FLAG_POINTER;
+	return frame;
+}
+
+/* Find the place of the frame p->nr, which @f is at, and the one that is told of it.  Returns 0 or
+ * -ENOMEM. */
+static int find_place(struct full *f, uint32_t *number, uint32_t *told)
 {
 	struct dwunw_pass *p = f->pass;
 	uint64_t pc = f->at.reg[DWUNW_X86_64_RIP];
 	struct dwunw_pc_slot *slot =
 		dwunw_pc_cache_find(&p->space->pcs, &p->stacks->seed, pc, f->as);
-	const struct dwunw_place *place;
+	struct dwunw_frame frame;
 
 	if (!slot)
 		slot = dwunw_locate(p->space, pc, f->as);
 	if (!slot)
 		return -ENOMEM;
-	*number = slot->place & ~DWUNW_PC_AS;
-	if (!f->guessed)
+	*number = *told = slot->place & ~DWUNW_PC_AS;
+	find_kind(f, &p->stacks->places.all[*number]);
+	if (!f->guessed && !f->generated && !f->leads)
 		return 0;
-	place = &p->stacks->places.all[*number];
-	return dwunw_frame_table_intern(
-		&p->stacks->places,
-		&(struct dwunw_frame){place->pc, place->addr, place->module,
-				      place->flags | DWUNW_FRAME_FLAG_GUESSED},
-		number);
+	frame = describe_frame(f, &p->stacks->places.all[*number]);
+	return dwunw_frame_table_intern(&p->stacks->places, &frame, told);
 }
 
 static bool same_state(const struct dwunw_walk *a, const struct dwunw_walk *b)
@@ -165,7 +109,29 @@ static int step(struct full *f, const struct dwunw_cfi_row *row)
 /* Does @row need a register that a guess did not find?  Then only another guess leads on. */
 static bool needs_lost_register(const struct full *f, const struct dwunw_cfi_row *row)
 {
-	return f->guessed && row->kind == DWUNW_CFI_SIMPLE && !(f->at.known >> row->cfa_reg & 1);
+	return (f->guessed || f->pointed) && row->kind == DWUNW_CFI_SIMPLE &&
+	       !(f->at.known >> row->cfa_reg & 1);
+}
+
+/* Append the frame that is told as place @told, unless it goes on with generated code. */
+static void append_frame(struct full *f, uint32_t told)
+{
+	struct dwunw_pass *p = f->pass;
+	bool goes_on = f->generated && !f->function;
+
+	if (!goes_on || !f->in_run) {
+		p->marks[p->nr].node = DWUNW_NO_NODE;
+		p->runs[p->nr] = (struct dwunw_run){p->nr, told, DWUNW_NO_SLOT, 0};
+		p->nr_runs = ++p->nr;
+	}
+	f->in_run = goes_on;
+}
+
+/* The frame has call frame information: was the way to it one through generated code? */
+static void end_run(struct full *f)
+{
+	f->unsure |= f->leads && !f->near;
+	f->leads = f->near = false;
 }
 
 /* Describe the frame that @f is at and go on to its caller.  Returns DWUNW_STEPPED, why there is no
@@ -175,15 +141,13 @@ static int visit(struct full *f)
 	struct dwunw_pass *p = f->pass;
 	const struct dwunw_place *place;
 	const struct dwunw_cfi_row *row;
-	uint32_t number;
+	uint32_t number, told;
 	bool uncalled;
 	int next;
 
-	if (find_place(f, &number))
+	if (find_place(f, &number, &told))
 		return -ENOMEM;
-	p->marks[p->nr].node = DWUNW_NO_NODE;
-	p->runs[p->nr] = (struct dwunw_run){p->nr, number, DWUNW_NO_SLOT, 0};
-	p->nr_runs = ++p->nr;
+	append_frame(f, told);
 	place = &p->stacks->places.all[number];
 	f->at.bias = place->pc - place->addr;
 	if (dwunw_locate_row(p->space, place, f->as, &row, &uncalled))
@@ -191,6 +155,7 @@ static int visit(struct full *f)
 	f->intact = !row || row->kind == DWUNW_CFI_NONE || needs_lost_register(f, row);
 	if (f->intact)
 		return DWUNW_STATUS_NO_CFI;
+	end_run(f);
 	if (row->kind == DWUNW_CFI_OUTERMOST)
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
 	if (row->kind == DWUNW_CFI_SWITCH &&
@@ -211,39 +176,100 @@ static int visit(struct full *f)
 	return next;
 }
 
+/* Take the frame, which is in generated code, to its caller; or where nothing is told of such code,
+ * to what called it. */
+static bool leave_generated(struct full *f)
+{
+	if (f->frame_size)
+		return dwunw_by_frame_size(f->pass, &f->at, f->frame_size);
+	return dwunw_by_frame_pointer(f->pass, &f->at) ||
+	       ((f->doubts || !f->function) && dwunw_by_saved_pointer(f->pass, &f->at));
+}
+
+/* Follow the frame pointer of a frame in generated code, or of what such code called. */
+static bool follow_pointer(struct full *f)
+{
+	const struct dwunw_pass *p = f->pass;
+	bool keeps = f->generated ||
+		     dwunw_space_keeps_pointer(p->space, f->at.reg[DWUNW_X86_64_RIP], f->as);
+
+	if (f->doubts || !(keeps || p->space->generated) ||
+	    !(f->generated ? leave_generated(f) : dwunw_by_frame_pointer(p, &f->at)))
+		return false;
+	f->pointed = f->leads = true;
+	f->near |= f->keeps;
+	return true;
+}
+
+/* Guess the caller.  Words that look like return addresses tell nothing of generated code: it has
+ * many that are none. */
+static bool guess_caller(struct full *f)
+{
+	if (f->generated ? !f->doubts || !leave_generated(f) : !dwunw_guess_caller(f->pass, &f->at))
+		return false;
+	f->guessed = true;
+	return true;
+}
+
 /* Without information for the frame p->nr - 1, is there another way?  Returns DWUNW_STEPPED, or the
  * status. */
 static int no_information(struct full *f)
 {
 	struct dwunw_pass *p = f->pass;
 
-	if (p->nr > 1 && dwunw_pass_at_end(p, f->at.reg[DWUNW_X86_64_RSP]))
+	if (p->nr > 1 && dwunw_pass_at_end(p, f->at.reg[DWUNW_X86_64_RSP])) {
+		end_run(f);
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
-	if (!(p->sample->flags & DWUNW_SAMPLE_GUESS) || !f->intact || !guess_caller(p, &f->at))
+	}
+	if (!(p->sample->flags & DWUNW_SAMPLE_GUESS) || !f->intact ||
+	    (!follow_pointer(f) && !guess_caller(f)))
 		return DWUNW_STATUS_NO_CFI;
-	f->guessed = true;
 	f->as |= DWUNW_PC_RETURN;
 	if (f->at.cfa > p->sample->stale_from)
 		f->as |= DWUNW_PC_STALE;
 	return DWUNW_STEPPED;
 }
 
-int dwunw_walk_full(struct dwunw_pass *p)
+/* Walk; with @doubts where the frame pointer of generated code is a guess.  Returns what came of
+ * it, or -ENOMEM. */
+static int walk(struct full *f, bool doubts)
 {
+	struct dwunw_pass *p = f->pass;
 	const struct dwunw_regset *regs = p->sample->regs;
-	struct full f = {.pass = p, .at = {.stack = p->sample->stack, .known = regs->known}};
 	int next = DWUNW_STEPPED;
 
-	memcpy(f.at.reg, regs->reg, sizeof(f.at.reg));
-	f.at.cfa = f.at.reg[DWUNW_X86_64_RSP];
-	f.as = regs->flags & DWUNW_EVENT_RETURN_ADDRESS ? DWUNW_PC_RETURN : 0;
+	*f = (struct full){.pass = p, .doubts = doubts};
+	f->at.stack = p->sample->stack;
+	f->at.known = regs->known;
+	memcpy(f->at.reg, regs->reg, sizeof(f->at.reg));
+	f->at.cfa = f->at.reg[DWUNW_X86_64_RSP];
+	f->as = regs->flags & DWUNW_EVENT_RETURN_ADDRESS ? DWUNW_PC_RETURN : 0;
 	p->nr = p->taken = p->bound = 0;
 	p->by_none = false;
 	while (next == DWUNW_STEPPED && p->nr < p->limit) {
-		next = visit(&f);
+		next = visit(f);
 		if (next == DWUNW_STATUS_NO_CFI)
-			next = no_information(&f);
+			next = no_information(f);
 	}
+	return next;
+}
+
+/* Do the frame pointers that were followed fit to all else of the stack?  They do if it goes on by
+ * call frame information to the outermost frame, or to the end of what there is of it. */
+static bool pointers_fit(const struct full *f, int next)
+{
+	return !f->unsure && !f->guessed &&
+	       (next == DWUNW_STEPPED || next == DWUNW_STATUS_ENDED || next == DWUNW_STATUS_STALE ||
+		next == DWUNW_STATUS_TRUNCATED);
+}
+
+int dwunw_walk_full(struct dwunw_pass *p)
+{
+	struct full f = {.pass = p};
+	int next = walk(&f, false);
+
+	if (next >= 0 && (f.pointed || f.generated) && !pointers_fit(&f, next))
+		next = walk(&f, true);
 	if (next < 0)
 		return next;
 	if (next == DWUNW_STEPPED)

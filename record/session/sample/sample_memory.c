@@ -147,6 +147,7 @@ static void take_sample(struct session *s, struct process *p)
 		return; /* that it ends is told when it has */
 	}
 	add_waiting(s, p);
+	session_sample_names(s, p, p->regions.wanted && m->step_ns);
 	session_sample_regions(s, p);
 	if (wants_walk(s, p, &sample)) {
 		m->sample = sample;
@@ -217,6 +218,7 @@ void session_sample_ended(struct session *s, struct process *p)
 					  .time_ns = s->end_ns ? s->end_ns : clock_now_ns(),
 					  .error = ESRCH};
 
+	session_sample_names(s, p, true);
 	add_waiting(s, p);
 	if (s->memory.walked == p)
 		s->memory.walked = NULL;
