@@ -22,6 +22,9 @@ enum event_type {
 	EVENT_ACCESSIBLE = 9,
 	EVENT_GIVEN_BACK = 10,
 	EVENT_LAZILY = 11,
+	/* of interpreters, see python.h */
+	EVENT_FRAMES = 12,
+	EVENT_CODE = 13, /* of a library alone: struct event_code_object */
 };
 
 /* The probed function, as attach cookie; the same numbers as enum mlk_func in format/trace.h. */
@@ -234,6 +237,7 @@ struct event_drops {
 	__u64 state;	  /* no memory for a thread's state */
 	__u64 pointer;	  /* posix_memalign's result could not be read */
 	__u64 sum;	  /* no room to add up what a thread, process or call site has */
+	__u64 frames;	  /* an interpreter's frames: both rings were full, or no memory */
 };
 
 /* Why something was not sent on purpose; the same numbers as enum mlk_skip in format/trace.h. */

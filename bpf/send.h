@@ -3,6 +3,7 @@
 #define MLEAK_BPF_SEND_H
 
 #include "bpf/filter.h"
+#include "bpf/frames.h"
 #include "bpf/ring.h"
 #include "bpf/send_small.h"
 #include "bpf/stack.h"
@@ -325,6 +326,8 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
 
+	if (interpreters)
+		record_frames(st, *(volatile unsigned long *)&ctx->rsp);
 	if (take > st->stack_usual) {
 		/* By way of memory, where the verifier forgets all it knows of the number: then it
 		 * follows one case, not two. */

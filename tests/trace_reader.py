@@ -16,6 +16,7 @@ import sys
 import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
+from trace_code import dump_codes, dump_interpreter
 from trace_events import Events, Overruns, Stacks
 from trace_reach import dump_heap, dump_pass, dump_pointers, dump_regions, dump_smaps
 from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps, dump_marks,
@@ -31,18 +32,19 @@ STORED_MAX = 4210688
 RAW_MAX = 4194304
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, \
     MEMORY, ACCOUNTS, REGIONS, MARKS, POINTERS, PASS = range(1, 19)
-HEAP, SMAPS = 20, 22
+HEAP, SMAPS, CODE, INTERPRETERS = 20, 22, 24, 25
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
          "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY", "ACCOUNTS",
          "REGIONS", "MARKS", "POINTERS", "PASS",
-         "unknown-19", "HEAP", "unknown-21", "SMAPS"]
+         "unknown-19", "HEAP", "unknown-21", "SMAPS", "unknown-23", "CODE", "INTERPRETERS"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
 DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_threads,
          LOSSES: dump_losses, END: dump_end, INDEX: dump_index, ORIGINS: dump_origins,
          ACCOUNTS: dump_accounts, POINTERS: dump_pointers, PASS: dump_pass,
-         REGIONS: dump_regions, HEAP: dump_heap, SMAPS: dump_smaps}
+         REGIONS: dump_regions, HEAP: dump_heap, SMAPS: dump_smaps, CODE: dump_codes,
+         INTERPRETERS: dump_interpreter}
 
 
 def zstd_content_size(frame):

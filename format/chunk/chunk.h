@@ -8,7 +8,7 @@
 #include "format/reader.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 10
+#define MLK_MINOR	 12
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
@@ -44,6 +44,8 @@ enum mlk_chunk_type {
 	MLK_CHUNK_PASS = 18,
 	MLK_CHUNK_HEAP = 20,
 	MLK_CHUNK_SMAPS = 22,
+	MLK_CHUNK_CODE = 24,
+	MLK_CHUNK_INTERPRETERS = 25,
 };
 
 /* Of a chunk: how its payload is stored. */

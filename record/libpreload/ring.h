@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/python.h"
 #include "record/libpreload/record.h"
 
 /* Of all that stands here, from build.mk: a program that was linked with libmleak-wrap.a has
@@ -126,7 +127,8 @@ struct preload_process {
 	/* written by the recorder; words the target sleeps on */
 	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
 	uint32_t maps_done; /* requests that were answered */
-	uint32_t unused_recorder[6];
+	uint32_t python; /* changes of header.pythons of this process; 0: it has no interpreter */
+	uint32_t unused_recorder[5];
 };
 
 _Static_assert(sizeof(struct preload_process) == 64, "a cache line");
@@ -190,6 +192,8 @@ struct preload_header {
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
 	uint64_t lost_sums; /* frees by others that found no account to be added to */
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
+	/* written by the recorder, before preload_process.python */
+	struct event_python pythons[PRELOAD_MAX_PROCESSES];
 	struct preload_ring rings[];
 };
 

@@ -15,6 +15,7 @@ void process_release(struct process *p)
 	maps_release(&p->before);
 	threads_release(&p->threads);
 	given_back_release(&p->given_back);
+	interpreter_release(&p->interpreter);
 	target_release(&p->target);
 }
 
@@ -72,6 +73,7 @@ void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 	maps_clear(&p->maps);
 	p->regions.changed = true;
 	p->maps_changed = false;
+	interpreter_release(&p->interpreter);
 	note_change(p, out, time_ns);
 }
 
@@ -105,6 +107,8 @@ void process_begin_trace(struct process *p, struct trace_out *out)
 	if (!process_snapshot(p, out, 0))
 		write_maps(p, out, 0);
 	threads_begin_trace(&p->threads);
+	trace_out_fail(out,
+		       interpreter_write(&p->interpreter, out->writer, (uint32_t)p->target.pid));
 }
 
 void process_set_maps(struct process *p, struct trace_out *out, uint64_t time_ns, struct maps *maps)
@@ -125,6 +129,9 @@ void process_inherit(struct process *p, struct trace_out *out, struct process *p
 		trace_out_fail(out, maps_add(&p->maps, &parent->maps.v[i]));
 	trace_out_fail(out, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
 					    &parent->target, parent_tid));
+	interpreter_inherit(&p->interpreter, &parent->interpreter, p->born_ns);
+	trace_out_fail(out,
+		       interpreter_write(&p->interpreter, out->writer, (uint32_t)p->target.pid));
 	note_change(p, out, p->born_ns);
 }
 

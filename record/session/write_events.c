@@ -1,4 +1,5 @@
 /* write_events.c - from the rings' events to the trace's */
+#include "record/session/interpreted.h"
 #include "record/session/session.h"
 
 #include <errno.h>
@@ -111,6 +112,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		.alloc_id = s->allocs + 1,
 	};
 	uint32_t below = e->regs[EVENT_RSP] % EVENT_STACK_ALIGN;
+	struct mlk_code_frame frames[EVENT_PYTHON_FRAMES];
 	int err = 0;
 
 	if (e->freed >= EVENT_FREED_MIN)
@@ -143,6 +145,8 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	s->time_ns = e->time_ns;
 	if (e->head.what == FUNC_OVERRUN)
 		return overrun_list_write(&s->overruns, s->out.writer, &ev);
+	if (p && p->interpreter.found)
+		session_put_frames(s, p, &ev, frames);
 	s->allocs++;
 	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
 	return put(s, &ev);
@@ -217,6 +221,8 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 	if (s->out.err)
 		return s->out.err;
 	p = session_find(s, (pid_t)event_tgid(id));
+	if (small->head.type == EVENT_FRAMES || small->head.type == EVENT_CODE)
+		return session_take_frames(s, p, data, size);
 	if (small->head.type == EVENT_OVERRUN)
 		err = overrun_list_add(&s->overruns, s->out.writer, data, s->time_ns);
 	else if (is_alloc && (size < sizeof(*alloc) || alloc->stack_len > size - sizeof(*alloc)))
@@ -268,5 +274,5 @@ int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_
 	struct session *s = ctx;
 
 	s->time_ns = time_ns;
-	return take(s, data, view ? sizeof(struct event_alloc) : sizeof(struct event_small), view);
+	return take(s, data, view ? sizeof(struct event_alloc) : SIZE_MAX, view);
 }

@@ -65,7 +65,7 @@ const char *symbols_module_path(const struct symbols_source *source,
 	const char *path = NULL;
 
 	if (frame->module == DWUNW_NO_MODULE)
-		return "";
+		return interpreted_is(frame) ? INTERPRETED_MODULE : "";
 	path = dwunw_module_path(source->dw, frame->module);
 	if (!path)
 		path = trace_modules_absent_path(source->images, frame->module);
@@ -245,6 +245,10 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 	if (!err && !opts->addresses && nr > done)
 		err = dwunw_symbol_resolve_batch(source->dw, names->all + done, nr - done,
 						 names->symbols + done);
+	for (size_t i = done; i < nr && !err && !opts->addresses; i++)
+		if (interpreted_is(&names->all[i]))
+			interpreted_symbol(&source->images->interpreted, &names->all[i],
+					   &names->symbols[i]);
 	for (size_t i = done; i < nr && !err; i++)
 		names->unnamed[i] = !opts->addresses && !names->symbols[i].function &&
 				    !trace_modules_remark_text(source->images, &names->all[i]);
