@@ -40,7 +40,7 @@ MODULES     = format unwind cmdline record report
 SRC         = mleak.c $(call files_of,$(MODULES),*.c)
 OBJ         = $(SRC:%.c=$(O)/%.o) $(O)/report/machine/profile.pb-c.o
 LIBPRELOAD  = $(sort $(shell find record/libpreload -type f -name '*.[chS]' -o -name '*.inc'))
-HEADERS     = array.h mleak.h bpf/event.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD)) \
+HEADERS     = array.h mleak.h bpf/event.h bpf/python.h $(call files_of,$(MODULES),*.h) $(filter %.h,$(LIBPRELOAD)) \
 	      record/injected/injected.h
 INSTALLED_HEADERS = $(wildcard unwind/dwunw*.h)
 FORMATTED   = $(SRC) $(HEADERS) $(filter %.c,$(LIBPRELOAD)) $(wildcard record/injected/*.[ch] bpf/*.[ch]) \

@@ -23,6 +23,9 @@ enum event_type {
 	EVENT_GIVEN_BACK = 10,
 	EVENT_LAZILY = 11,
 	EVENT_PART = 12, /* more of the stack of the thread's next EVENT_ALLOC */
+	/* of interpreters, see python.h */
+	EVENT_FRAMES = 13,
+	EVENT_CODE = 14, /* of a library alone: struct event_code_object */
 };
 
 /* The probed function, as attach cookie; the same numbers as enum mlk_func in format/trace.h. */
@@ -252,6 +255,7 @@ struct event_drops {
 	__u64 state;	  /* no memory for a thread's state */
 	__u64 pointer;	  /* posix_memalign's result could not be read */
 	__u64 sum;	  /* no room to add up what a thread, process or call site has */
+	__u64 frames;	  /* an interpreter's frames: both rings were full, or no memory */
 };
 
 /* Why something was not sent on purpose; the same numbers as enum mlk_skip in format/trace.h. */

@@ -33,6 +33,7 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	if (!code)
 		return 0;
 	code->stale = 1;
+	forget_interpreter(id);
 	filter_over(id, 1);
 	st = placed_state();
 	send_freed(st, FREED_SENT);
@@ -66,6 +67,7 @@ int process_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (bpf_map_update_elem(&targets, &tgid, code, BPF_ANY) ||
 	    send_life(EVENT_FORK, id, tgid, shared))
 		count(&drops.fork);
+	inherit_interpreter(id, tgid);
 	filter_fork(tgid);
 	return 0;
 }
@@ -106,6 +108,7 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 	tgid = event_tgid(id);
 	if (!id || bpf_map_delete_elem(&targets, &tgid))
 		return 0;
+	forget_interpreter(id);
 	filter_over(id, 0);
 	if (send_life(EVENT_EXIT, id, 0, 0))
 		count(&drops.exit);

@@ -3,6 +3,7 @@
 #define MLEAK_BPF_SEND_H
 
 #include "bpf/filter.h"
+#include "bpf/frames.h"
 #include "bpf/golang.h"
 #include "bpf/ring.h"
 #include "bpf/send_small.h"
@@ -328,6 +329,8 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 
 	if (any_go)
 		st->part = record_part(st);
+	if (interpreters)
+		record_frames(st, *(volatile unsigned long *)&ctx->rsp);
 	if (take > st->stack_usual) {
 		/* By way of memory, where the verifier forgets all it knows of the number: then it
 		 * follows one case, not two. */

@@ -15,6 +15,7 @@
 #include "bpf/event.h"
 #include "bpf/kernel.h"
 #include "bpf/pidns.h"
+#include "bpf/python.h"
 
 #define PAGE_SIZE 4096u
 

@@ -7,6 +7,7 @@
 
 #include "format/reader_state.h"
 #include "format/record/beside.h"
+#include "format/record/code.h"
 #include "format/record/code_names.h"
 #include "format/record/marks.h"
 #include "format/record/records.h"
@@ -39,6 +40,8 @@ unsigned int mlk_reader_records_of(unsigned int type)
 		[MLK_CHUNK_MARKS] = MLK_RECORD_MARK,
 		[MLK_CHUNK_REGIONS] = MLK_RECORD_REGIONS,
 		[MLK_CHUNK_CODE_NAMES] = MLK_RECORD_CODE_NAMES,
+		[MLK_CHUNK_CODE] = MLK_RECORD_CODE,
+		[MLK_CHUNK_INTERPRETERS] = MLK_RECORD_INTERPRETER,
 	};
 
 	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
@@ -228,7 +231,8 @@ static int load_chunk(struct mlk_reader *r, struct mlk_record *rec)
 			return start_summary(r, rec);
 		if (h->type == MLK_CHUNK_THREADS || h->type == MLK_CHUNK_ORIGINS ||
 		    h->type == MLK_CHUNK_MEMORY || h->type == MLK_CHUNK_ACCOUNTS ||
-		    h->type == MLK_CHUNK_MARKS || h->type == MLK_CHUNK_SMAPS)
+		    h->type == MLK_CHUNK_MARKS || h->type == MLK_CHUNK_SMAPS ||
+		    h->type == MLK_CHUNK_CODE)
 			r->left = mlk_dec_uvar_max(&r->dec, MLK_MAX_THREADS);
 		else if (h->type == MLK_CHUNK_INDEX)
 			start_index(r);
@@ -340,6 +344,10 @@ static int decode_record(struct mlk_reader *r, struct mlk_record *rec)
 		return decode_smaps(r, &rec->smaps);
 	case MLK_CHUNK_CODE_NAMES:
 		return mlk_code_names_decode(&r->dec, &r->text, &r->names, &rec->code_names);
+	case MLK_CHUNK_CODE:
+		return mlk_code_decode(&r->dec, &r->text, &rec->code);
+	case MLK_CHUNK_INTERPRETERS:
+		return mlk_interpreter_decode(&r->dec, &r->text, &rec->interpreter);
 	case MLK_CHUNK_LOSSES:
 		return decode_losses(r, &rec->losses);
 	case MLK_CHUNK_INDEX:

@@ -4,12 +4,14 @@
 
 #include <stdbool.h>
 
+#include "format/code.h"
 #include "format/code_names.h"
 #include "format/heap.h"
 #include "format/reach.h"
 #include "format/regions.h"
 #include "format/smaps.h"
 #include "format/trace.h"
+#include "format/unwound.h"
 
 struct mlk_reader; /* opaque: one per trace, one thread at a time */
 
@@ -37,17 +39,19 @@ enum mlk_record_type {
 	 * in a fraction of the time.  Asked for together with MLK_RECORD_UNWOUND, those that the
 	 * UNWOUND chunks have; else those of the EVENTS chunks, in place of MLK_RECORD_EVENT. */
 	MLK_RECORD_HEAD = 1 << 14,
-	MLK_RECORD_ORIGIN = 1 << 15,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_MEMORY = 1 << 16,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_ACCOUNT = 1 << 17,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_REGIONS = 1 << 18,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_MARK = 1 << 19,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_POINTERS = 1 << 20,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_PASS = 1 << 21,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_SMAPS = 1 << 22,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_HEAP = 1 << 23,	 /* not among MLK_RECORD_ALL */
-	MLK_RECORD_CODE_NAMES = 1 << 24, /* not among MLK_RECORD_ALL */
-	MLK_RECORD_DUMP = (1 << 25) - 1,
+	MLK_RECORD_ORIGIN = 1 << 15,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_MEMORY = 1 << 16,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_ACCOUNT = 1 << 17,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_REGIONS = 1 << 18,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_MARK = 1 << 19,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_POINTERS = 1 << 20,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_PASS = 1 << 21,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_SMAPS = 1 << 22,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_HEAP = 1 << 23,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_CODE_NAMES = 1 << 24,  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_CODE = 1 << 25,	  /* not among MLK_RECORD_ALL */
+	MLK_RECORD_INTERPRETER = 1 << 26, /* not among MLK_RECORD_ALL */
+	MLK_RECORD_DUMP = (1 << 27) - 1,
 };
 
 /* The file header, doc/trace-format.md section 2. */
@@ -115,6 +119,8 @@ struct mlk_record {
 		struct mlk_heap heap;
 		struct mlk_smaps smaps;
 		struct mlk_code_names code_names;
+		struct mlk_code code;
+		struct mlk_interpreter interpreter;
 		struct mlk_losses losses;
 		struct mlk_ending end;
 		struct mlk_chunk chunk;

@@ -145,6 +145,8 @@ enum mlk_event_flag {
 	/* bits 0..7 of an ALLOC are those of enum dwunw_event_flag in unwind/dwunw_event.h */
 };
 
+struct mlk_code_frame; /* in format/code.h */
+
 /* What happened in a thread at one moment. */
 struct mlk_event {
 	uint8_t kind; /* enum mlk_kind */
@@ -171,6 +173,10 @@ struct mlk_event {
 	/* ALLOC, given to the writer: the same, of the event of this thread that it was given
 	 * before; 0: nothing is known.  What lies from there on need not be compared. */
 	uint64_t stack_kept_from;
+	/* ALLOC: frames of an interpreter, innermost first; borrowed as the stack.  As the reader
+	 * gives it, equal frames of a chunk have the same number, from 1; 0: there are none. */
+	const struct mlk_code_frame *frames;
+	uint32_t nr_frames, frames_number;
 };
 
 /* What a mapping may be used for. */
@@ -407,34 +413,6 @@ struct mlk_overrun {
 	uint32_t changed; /* how many of these have changed; at most len */
 	/* They, len, as they were found; NULL: they are not in the trace.  Borrowed as at.stack. */
 	const uint8_t *bytes;
-};
-
-#define MLK_MAX_FRAMES 16384 /* of a stack that was unwound */
-
-/* A module where it was mapped. */
-struct mlk_unwound_module {
-	struct mlk_id id;
-	const char *path;
-	uint64_t bias; /* an address in the process, less that in the module's ELF file */
-};
-
-/* A frame and its callers; they have numbers from 1 on. */
-struct mlk_unwound_stack {
-	uint32_t caller; /* number of its callers' stack, which is less than its own; 0: there is
-			    no frame */
-	uint32_t module; /* in which pc lies: its number from 1 on; 0: in none */
-	uint32_t flags;	 /* enum dwunw_frame_flag; without a frame enum dwunw_status */
-	uint64_t pc;
-};
-
-/* The stacks of an EVENTS chunk, unwound. */
-struct mlk_unwound {
-	uint32_t events_crc; /* of that chunk's stored payload */
-	uint64_t first_ns;   /* the first time in its header */
-	size_t nr_modules, nr_stacks, nr_allocs;
-	const struct mlk_unwound_module *modules;
-	const struct mlk_unwound_stack *stacks;
-	const uint32_t *allocs; /* number of the stack of each ALLOC, in their order */
 };
 
 /* Why a recording ended. */

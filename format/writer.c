@@ -135,6 +135,9 @@ static int flush_events(struct mlk_writer *w)
 
 	if (w->err || !w->nr_events)
 		return w->err ? w->err : mlk_chunk_out_error(w->out, false);
+	err = mlk_writer_flush_codes(w);
+	if (err)
+		return err;
 	mlk_encoder_finish(&w->events, &payload);
 	w->nr_events = 0;
 	err = mlk_writer_put(w, &h, &payload);
@@ -392,5 +395,6 @@ void mlk_writer_free(struct mlk_writer *w)
 	mlk_encoder_release(&w->events);
 	mlk_beside_release(&w->stacks);
 	mlk_beside_release(&w->overruns);
+	mlk_enc_release(&w->codes);
 	free(w);
 }

@@ -2,6 +2,7 @@
 #ifndef MLK_WRITER_H
 #define MLK_WRITER_H
 
+#include "format/code.h"
 #include "format/code_names.h"
 #include "format/heap.h"
 #include "format/reach.h"
@@ -40,6 +41,11 @@ int mlk_writer_accounts(struct mlk_writer *w, const struct mlk_account *accounts
 int mlk_writer_memory(struct mlk_writer *w, const struct mlk_memory *samples, size_t nr);
 /* Marked moments, in their order; -EINVAL: a text is longer than MLK_MAX_STRING. */
 int mlk_writer_marks(struct mlk_writer *w, const struct mlk_mark *marks, size_t nr);
+/* A function of an interpreted program, before the first event that names it; -EINVAL: a name is
+ * too long, or the lines are.  It is kept as an event is.  And an interpreter: a later one of the
+ * process replaces it. */
+int mlk_writer_code(struct mlk_writer *w, const struct mlk_code *code);
+int mlk_writer_interpreter(struct mlk_writer *w, const struct mlk_interpreter *in);
 /* Words of the pass that is under way at @time_ns; and that pass, behind its words. */
 int mlk_writer_pointers(struct mlk_writer *w, const struct mlk_pointers *pointers,
 			uint64_t time_ns);

@@ -19,6 +19,8 @@ struct mlk_writer {
 	uint32_t nr_events;
 	uint64_t first_ns, last_ns;
 	struct mlk_beside stacks, overruns; /* the chunks of these being filled */
+	struct mlk_enc codes;		    /* functions of the next CODE chunk */
+	uint32_t nr_codes;
 };
 
 /* Queue @raw as one chunk, and release it; @h comes with type, times and number of records. Returns
@@ -28,5 +30,8 @@ int mlk_writer_put(struct mlk_writer *w, struct mlk_chunk *h, struct mlk_enc *ra
 /* The same of a chunk of one record at one moment. */
 int mlk_writer_put_single(struct mlk_writer *w, enum mlk_chunk_type type, uint64_t time_ns,
 			  struct mlk_enc *raw);
+
+/* Write the CODE chunk being filled, before events that name its functions. */
+int mlk_writer_flush_codes(struct mlk_writer *w);
 
 #endif

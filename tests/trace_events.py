@@ -4,6 +4,7 @@ import re
 import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, note
+from trace_code import Frames
 
 STACK_MAX = 65536
 OVERRUN_MAX = 256
@@ -70,6 +71,7 @@ class Events:
     """The decoder of one EVENTS chunk."""
 
     COLUMNS = (14, 17)  # by coding
+    WITH_FRAMES = 19
 
     def __init__(self, data, first_time, full):
         mode = data.u8()
@@ -80,15 +82,17 @@ class Events:
         lengths = [data.uvar() for _ in range(data.u8())]
         if len(lengths) < known:
             raise Damaged("only %d columns" % len(lengths))
-        if len(lengths) > known:
+        most = self.WITH_FRAMES if self.coding else known
+        if len(lengths) > most:
             note("%d columns" % len(lengths))
-            del lengths[known:]
+            del lengths[most:]
         columns = [Bytes(data.take(length)) for length in lengths]
         data.end()
         (self.kind, self.thread, self.time, self.address, self.size, self.function, self.id,
          self.flags, self.registers, self.stack, self.masks, self.words, self.new_words,
          self.top, self.time_high, self.register_words, self.top_words) = (
              columns + [Bytes(b"")] * 3)[:17]
+        self.frames = Frames(columns[17], columns[18]) if len(columns) == most > known else None
         self.columns = columns
         self.full = full
         self.threads = []
@@ -205,6 +209,8 @@ class Events:
         text = ", size %d, func %s, id %d, regs %s, stack %d, crc %08x" % (
             size, name, self.previous_id, " ".join("%x" % reg for reg in regs), len(stack),
             zlib.crc32(stack))
+        if self.frames:
+            text += self.frames.text()
         more = []
         if self.full:
             more = ["    %016x %s" % (thread.sp + at, stack[at:at + 32].hex())

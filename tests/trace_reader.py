@@ -16,6 +16,7 @@ import sys
 import zlib
 
 from trace_bytes import MASK64, Bytes, Damaged, Refused, note
+from trace_code import dump_codes, dump_interpreter
 from trace_events import Events, Overruns, Stacks
 from trace_reach import dump_code_names, dump_heap, dump_pass, dump_pointers, dump_regions, dump_smaps
 from trace_records import (dump_accounts, dump_end, dump_index, dump_losses, dump_maps, dump_marks,
@@ -31,11 +32,11 @@ STORED_MAX = 4210688
 RAW_MAX = 4194304
 META, MAPS, MODULE, EVENTS, THREADS, LOSSES, END, INDEX, STACKS, OVERRUNS, UNWOUND, ORIGINS, \
     MEMORY, ACCOUNTS, REGIONS, MARKS, POINTERS, PASS = range(1, 19)
-HEAP, SMAPS, CODENAMES = 20, 22, 23
+HEAP, SMAPS, CODENAMES, CODE, INTERPRETERS = 20, 22, 23, 24, 25
 TYPES = ["", "META", "MAPS", "MODULE", "EVENTS", "THREADS", "LOSSES", "END", "INDEX",
          "STACKS", "OVERRUNS", "UNWOUND", "ORIGINS", "MEMORY", "ACCOUNTS",
          "REGIONS", "MARKS", "POINTERS", "PASS",
-         "unknown-19", "HEAP", "unknown-21", "SMAPS", "CODENAMES"]
+         "unknown-19", "HEAP", "unknown-21", "SMAPS", "CODENAMES", "CODE", "INTERPRETERS"]
 MODES = ["raw", "filtered", "redacted"]
 EVENT_CHUNKS = {EVENTS: Events, STACKS: Stacks, OVERRUNS: Overruns}
 
@@ -43,7 +44,8 @@ DUMPS = {META: dump_meta, MAPS: dump_maps, MODULE: dump_module, THREADS: dump_th
          LOSSES: dump_losses, END: dump_end, INDEX: dump_index, ORIGINS: dump_origins,
          ACCOUNTS: dump_accounts, POINTERS: dump_pointers, PASS: dump_pass,
          REGIONS: dump_regions, HEAP: dump_heap, SMAPS: dump_smaps,
-         CODENAMES: dump_code_names}
+         CODENAMES: dump_code_names, CODE: dump_codes,
+         INTERPRETERS: dump_interpreter}
 
 
 def zstd_content_size(frame):

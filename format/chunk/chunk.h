@@ -45,6 +45,8 @@ enum mlk_chunk_type {
 	MLK_CHUNK_HEAP = 20,
 	MLK_CHUNK_SMAPS = 22,
 	MLK_CHUNK_CODE_NAMES = 23,
+	MLK_CHUNK_CODE = 24,
+	MLK_CHUNK_INTERPRETERS = 25,
 };
 
 /* Of a chunk: how its payload is stored. */

@@ -185,9 +185,14 @@ void mlk_dec_id(struct mlk_dec *d, struct mlk_id *id)
 
 uint64_t mlk_dec_columns(struct mlk_dec *d, struct mlk_dec *columns, size_t nr)
 {
+	return mlk_dec_columns_from(d, columns, nr, nr);
+}
+
+uint64_t mlk_dec_columns_from(struct mlk_dec *d, struct mlk_dec *columns, size_t least, size_t nr)
+{
 	uint64_t len[MLK_MAX_COLUMNS] = {0}, listed = mlk_dec_u8(d), others = 0;
 
-	d->bad |= listed < nr;
+	d->bad |= listed < least;
 	for (uint64_t i = 0; i < listed && !d->bad; i++) {
 		uint64_t bytes = mlk_dec_uvar(d);
 
@@ -196,7 +201,7 @@ uint64_t mlk_dec_columns(struct mlk_dec *d, struct mlk_dec *columns, size_t nr)
 		else if (__builtin_add_overflow(others, bytes, &others))
 			others = UINT64_MAX;
 	}
-	for (size_t i = 0; i < nr && !d->bad; i++) {
+	for (size_t i = 0; i < nr && i < listed && !d->bad; i++) {
 		const uint8_t *at = mlk_dec_bytes(d, len[i]);
 
 		columns[i] = (struct mlk_dec){.at = at, .end = d->bad ? at : at + len[i]};

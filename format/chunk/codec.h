@@ -61,6 +61,9 @@ void mlk_dec_id(struct mlk_dec *d, struct mlk_id *id);
  * those of a later version, which follow; UINT64_MAX if these are more than can be. */
 uint64_t mlk_dec_columns(struct mlk_dec *d, struct mlk_dec *columns, size_t nr);
 
+/* The same where only the first @least must be there; what is not stays as it was. */
+uint64_t mlk_dec_columns_from(struct mlk_dec *d, struct mlk_dec *columns, size_t least, size_t nr);
+
 /* Write a little-endian integer to memory, of 16 bits. */
 static inline void mlk_put_u16(uint8_t *p, uint16_t v)
 {

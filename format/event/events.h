@@ -7,6 +7,7 @@
 #include "format/chunk/codec.h"
 #include "format/event/dict.h"
 #include "format/event/filter.h"
+#include "format/event/frames.h"
 #include "format/event/image.h"
 #include "format/event/predict.h"
 
@@ -43,6 +44,9 @@ enum mlk_column {
 	MLK_COL_TIME_HIGH = MLK_COL_NR_0,
 	MLK_COL_REG_WORDS,
 	MLK_COL_TOP_WORDS,
+	MLK_COL_NR_1, /* so many has the second coding before version 1.12 */
+	MLK_COL_FRAMES = MLK_COL_NR_1,
+	MLK_COL_FRAME_STACKS,
 	MLK_COL_NR,
 };
 
@@ -109,6 +113,7 @@ struct mlk_encoder {
 	struct mlk_waiting waiting[MLK_MAX_WAITING]; /* words of the current event */
 	unsigned int nr_waiting;
 	struct mlk_dict blocks; /* which ALLOC gave out each address last */
+	struct mlk_frames_enc frames;
 };
 
 /* Begin a chunk whose header's first time is @first_ns. */
@@ -144,6 +149,7 @@ struct mlk_decoder {
 	struct mlk_stream *covered;
 	unsigned int nr_under;
 	uint32_t empty;
+	struct mlk_frames_dec frames;
 };
 
 /* Begin the chunk whose payload is @d, to read its records as a whole or, with @heads, their heads

@@ -15,10 +15,10 @@ static int clear_words(struct mlk_decoder *c)
 	return err;
 }
 
-/* How many columns a payload has whose first byte, mode and coding, is @head. */
+/* How many columns a payload has at least whose first byte, mode and coding, is @head. */
 static size_t nr_columns(uint8_t head)
 {
-	return head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR;
+	return head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR_1;
 }
 
 /* Read the first byte of a payload and its columns; those that there are not are empty.  Columns of
@@ -27,7 +27,8 @@ static int find_columns(struct mlk_dec *d, uint8_t *head, struct mlk_dec *column
 {
 	*head = mlk_dec_u8(d);
 	memset(columns, 0, MLK_COL_NR * sizeof(*columns));
-	mlk_dec_columns(d, columns, nr_columns(*head));
+	mlk_dec_columns_from(d, columns, nr_columns(*head),
+			     *head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR);
 	if (d->bad || (*head & 0xf) > MLK_STACK_REDACTED || *head >> 4 > MLK_CODING_1)
 		return MLK_E_CORRUPT;
 	return 0;
@@ -45,6 +46,7 @@ int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_n
 	c->time_ns = first_ns;
 	c->addr = c->alloc_id = c->new_word = c->held = 0;
 	c->nr = c->nr_blocks = 0;
+	mlk_frames_dec_begin(&c->frames);
 	err = find_columns(d, &head, c->columns);
 	if (err)
 		return err;
@@ -81,6 +83,7 @@ void mlk_decoder_release(struct mlk_decoder *c)
 	free(c->streams);
 	free(c->words);
 	free(c->blocks);
+	mlk_frames_dec_release(&c->frames);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -233,6 +236,9 @@ int mlk_decoder_next(struct mlk_decoder *c, struct mlk_event *ev)
 	if (err || ev->kind != MLK_ALLOC)
 		return err;
 	err = mlk_decode_stack(c, s, ev);
+	if (!err && c->columns[MLK_COL_FRAMES].at)
+		err = mlk_frames_decode(&c->frames, &c->columns[MLK_COL_FRAMES],
+					&c->columns[MLK_COL_FRAME_STACKS], ev);
 	return err ? err : bad_stack(c) ? MLK_E_CORRUPT : 0;
 }
 

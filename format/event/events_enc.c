@@ -31,6 +31,7 @@ void mlk_encoder_begin(struct mlk_encoder *e, uint64_t first_ns)
 	mlk_dict_reset(&e->words);
 	mlk_predict_reset(&e->predict);
 	mlk_dict_reset(&e->blocks);
+	mlk_frames_enc_begin(&e->frames);
 	trim_images(e);
 }
 
@@ -42,6 +43,7 @@ void mlk_encoder_release(struct mlk_encoder *e)
 	mlk_dict_release(&e->threads);
 	mlk_dict_release(&e->words);
 	mlk_dict_release(&e->blocks);
+	mlk_frames_enc_release(&e->frames);
 	free(e->streams);
 	memset(e, 0, sizeof(*e));
 }
@@ -81,6 +83,9 @@ static int encode_alloc(struct mlk_encoder *e, struct mlk_stream *s, const struc
 	e->alloc_id = ev->alloc_id;
 	mlk_enc_uvar(&e->columns[MLK_COL_FLAGS], ev->flags);
 	err = mlk_encode_stack(e, s, ev);
+	if (!err)
+		err = mlk_frames_encode(&e->frames, &e->columns[MLK_COL_FRAMES],
+					&e->columns[MLK_COL_FRAME_STACKS], ev);
 	if (err)
 		return err;
 	block = mlk_dict_at(&e->blocks, ev->addr);
@@ -132,7 +137,8 @@ static bool valid(const struct mlk_event *ev)
 		return false;
 	return ev->kind != MLK_ALLOC ||
 	       (ev->nr_regs > MLK_SP_REG && ev->nr_regs <= MLK_MAX_REGS &&
-		ev->stack_len <= MLK_MAX_STACK && sp + ev->stack_len >= sp);
+		ev->stack_len <= MLK_MAX_STACK && sp + ev->stack_len >= sp &&
+		ev->nr_frames <= MLK_MAX_CODE_FRAMES);
 }
 
 int mlk_encoder_add(struct mlk_encoder *e, const struct mlk_event *ev)
@@ -177,7 +183,8 @@ bool mlk_encoder_full(const struct mlk_encoder *e)
 void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out)
 {
 	mlk_enc_u8(out, (uint8_t)(e->filter.mode | MLK_CODING_1 << 4));
-	mlk_enc_columns(out, e->columns, MLK_COL_NR);
+	/* those of frames only where there are any */
+	mlk_enc_columns(out, e->columns, e->frames.begun ? MLK_COL_NR : MLK_COL_NR_1);
 }
 
 /* Take the two ranges with the least gap between them together. */

@@ -4,6 +4,7 @@
 
 #include "format/chunk/codec.h"
 #include "format/record/arena.h"
+#include "format/unwound.h"
 
 /* Append @unwound, and the heads of the events of the EVENTS payload @events, to @payload, whose
  * ->failed is set if memory runs out.  Returns 0, -EINVAL: a number does not fit the others, or a

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "bpf/event.h"
+#include "bpf/python.h"
 #include "record/libpreload/record.h"
 
 /* Of all that stands here, from build.mk: a program that was linked with libmleak-wrap.a has
@@ -129,9 +130,11 @@ struct preload_process {
 	uint32_t maps_done; /* requests that were answered */
 	/* its on is 1 more than the program of which it is true, and is written last */
 	struct event_go golang;
+	uint32_t python; /* changes of header.pythons of this process; 0: it has no interpreter */
+	uint32_t unused_recorder[15];
 };
 
-_Static_assert(sizeof(struct preload_process) == 64, "a cache line");
+_Static_assert(sizeof(struct preload_process) == 128, "two cache lines");
 
 /* What processes that write here have forbidden themselves.  Bits, of header.confined. */
 enum preload_confined {
@@ -192,6 +195,8 @@ struct preload_header {
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
 	uint64_t lost_sums; /* frees by others that found no account to be added to */
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
+	/* written by the recorder, before preload_process.python */
+	struct event_python pythons[PRELOAD_MAX_PROCESSES];
 	struct preload_ring rings[];
 };
 

@@ -90,6 +90,13 @@ struct preload_accounts *preload_accounts(struct preload *p);
 /* The process in @slot, as long as it runs; 0: none. */
 uint32_t preload_process_in(const struct preload *p, uint32_t slot);
 
+/* Which program @pid runs, as its library says: preload_process.program; 0: it is not known. */
+uint32_t preload_program_of(const struct preload *p, pid_t pid);
+
+/* @pid, which runs @program, has an interpreter at @at: its library is to send frames. */
+void preload_set_python(struct preload *p, pid_t pid, uint32_t program,
+			const struct event_python *at);
+
 /* Release the memory and all that is known of the processes; NULL is allowed. */
 void preload_free(struct preload *p);
 

@@ -83,6 +83,10 @@ void probes_explain(const struct target *t, int err, bool perf);
  * ended. */
 int probes_set_code(struct probes *p, const struct target *t, const struct allocators *a);
 
+/* Process @pid has an interpreter at @at: its allocations are sent with its frames.  Returns 0 or
+ * -errno. */
+int probes_set_python(struct probes *p, pid_t pid, const struct event_python *at);
+
 /* Say which function receives the events; before the first probes_consume(). */
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer);
 

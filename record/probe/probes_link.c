@@ -170,6 +170,16 @@ int probes_set_code(struct probes *p, const struct target *t, const struct alloc
 	return bpf_map__update_elem(map, &tgid, sizeof(tgid), &a->code, sizeof(a->code), BPF_ANY);
 }
 
+int probes_set_python(struct probes *p, pid_t pid, const struct event_python *at)
+{
+	const uint32_t tgid = (uint32_t)pid;
+	int err = bpf_map__update_elem(p->skel->maps.pythons, &tgid, sizeof(tgid), at, sizeof(*at),
+				       BPF_ANY);
+
+	p->skel->bss->interpreters |= !err;
+	return err;
+}
+
 /* Link the objects of @a that have no set in @links yet, step by step over all of them; not those
  * on whose files other functions are probed.  Returns how many these are, or -errno. */
 static int link_new(struct probes *p, struct links *links, const struct target *t,

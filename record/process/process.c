@@ -16,6 +16,7 @@ void process_release(struct process *p)
 	threads_release(&p->threads);
 	given_back_release(&p->given_back);
 	perf_map_release(&p->perf_map);
+	interpreter_release(&p->interpreter);
 	target_release(&p->target);
 }
 
@@ -74,6 +75,7 @@ void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 	p->regions.changed = true;
 	perf_map_execed(&p->perf_map);
 	p->maps_changed = false;
+	interpreter_release(&p->interpreter);
 	note_change(p, out, time_ns);
 }
 
@@ -108,6 +110,8 @@ void process_begin_trace(struct process *p, struct trace_out *out)
 		write_maps(p, out, 0);
 	threads_begin_trace(&p->threads);
 	perf_map_begin_trace(&p->perf_map);
+	trace_out_fail(out,
+		       interpreter_write(&p->interpreter, out->writer, (uint32_t)p->target.pid));
 }
 
 void process_set_maps(struct process *p, struct trace_out *out, uint64_t time_ns, struct maps *maps)
@@ -128,6 +132,9 @@ void process_inherit(struct process *p, struct trace_out *out, struct process *p
 		trace_out_fail(out, maps_add(&p->maps, &parent->maps.v[i]));
 	trace_out_fail(out, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
 					    &parent->target, parent_tid));
+	interpreter_inherit(&p->interpreter, &parent->interpreter, p->born_ns);
+	trace_out_fail(out,
+		       interpreter_write(&p->interpreter, out->writer, (uint32_t)p->target.pid));
 	note_change(p, out, p->born_ns);
 }
 

@@ -9,6 +9,7 @@
 #include "record/allocator/allocator.h"
 #include "record/generated/perf_map.h"
 #include "record/golang/go_program.h"
+#include "record/interpreter/interpreter.h"
 #include "record/module/module_table.h"
 #include "record/probe/links.h"
 #include "record/process/given_back.h"
@@ -73,6 +74,7 @@ struct process {
 	struct process_regions regions;
 	struct perf_map perf_map;
 	struct given_back given_back;
+	struct interpreter interpreter;
 	uint32_t passes, snapshot; /* through its memory: so many, and the last one's number */
 	uint64_t exit_ns;	   /* since when it is held at its end; 0: it is not */
 	uint64_t born_ns;	   /* when it was forked, CLOCK_MONOTONIC */

@@ -147,5 +147,6 @@ void session_release(struct session *s)
 	module_table_release(&s->out.modules);
 	code_ranges_release(&s->code);
 	tally_release(&s->tally);
+	code_table_release(&s->codes);
 	memory_walker_free(s->memory.walker);
 }

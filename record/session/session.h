@@ -130,6 +130,7 @@ struct session {
 	struct session_memory memory;
 	struct session_reach reach;
 	struct overrun_list overruns; /* whose stacks are still to come */
+	struct code_table codes;      /* functions of interpreted programs */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */

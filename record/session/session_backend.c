@@ -5,11 +5,13 @@
 
 #include "record/inject/inject.h"
 #include "record/preload/preload_choices.h"
+#include "record/session/interpreted.h"
 #include "record/session/no_events.h"
 #include "record/session/session.h"
 #include "record/session/session_golang.h"
 
 #include "mleak.h"
+#include "record/base/clock.h"
 #include "record/base/proc.h"
 #include "record/ptrace/launch.h"
 #include "record/ptrace/tracer.h"
@@ -265,6 +267,7 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 	for (size_t i = 0; i < maps->nr; i++)
 		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
 							      s->out.writer, &maps->v[i]));
+	session_look_for_interpreter(s, p, maps, clock_now_ns());
 	return true;
 }
 

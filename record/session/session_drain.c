@@ -1,5 +1,6 @@
 /* session_drain.c - what has come is taken in, and those that had ended before leave */
 #include "record/base/clock.h"
+#include "record/session/interpreted.h"
 #include "record/session/session.h"
 
 #include <errno.h>
@@ -15,6 +16,8 @@ static void on_mapped(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_m
 
 	if (p)
 		process_mapped(p, &s->out, time_ns, m);
+	if (p && python_is_likely(m))
+		session_look_for_interpreter(s, p, &p->maps, time_ns);
 }
 
 static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)
@@ -84,6 +87,8 @@ static void remove_exited(struct session *s)
 		p->exited = true;
 		process_flush_maps(p, &s->out);
 		process_write_threads(p, &s->out);
+		trace_out_fail(&s->out, interpreter_write(&p->interpreter, s->out.writer,
+							  (uint32_t)p->target.pid));
 		session_sample_ended(s, p);
 		session_reach_leave(s, p);
 		s->out.code_changed = true;

@@ -1,5 +1,6 @@
 /* session_finish.c - onto the file, again and again and for the last time */
 #include "record/base/clock.h"
+#include "record/session/interpreted.h"
 #include "record/session/session.h"
 
 #include <inttypes.h>
@@ -79,6 +80,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 	session_look_at_all_pages(s);
 	trace_out_fail(&s->out, overrun_list_flush(&s->overruns, s->out.writer));
 	session_finish_memory(s);
+	session_write_interpreters(s);
 	session_flush(s);
 	if (!s->out.writer)
 		return; /* the next trace could not be begun */

@@ -5,6 +5,7 @@
 #include "mleak.h"
 #include "record/base/clock.h"
 #include "record/inject/inject.h"
+#include "record/session/interpreted.h"
 #include "record/session/no_events.h"
 #include "record/session/session.h"
 
@@ -52,6 +53,7 @@ static int put(struct session *s, struct process *p)
 		err = preload_adopt(s->preload, p->target.pid);
 	if (err)
 		return err;
+	session_tell_of_interpreters(s);
 	preload_go(s->preload);
 	err = inject_put(s->inject, &p->allocators, rings, bytes, &s->injected, why);
 	if (err) {

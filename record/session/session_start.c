@@ -13,6 +13,7 @@
 #include "record/base/kernel.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/tracer.h"
+#include "record/session/interpreted.h"
 #include "record/session/no_events.h"
 #include "record/session/session.h"
 #include "record/target/threads.h"
@@ -131,6 +132,7 @@ static int prepare(struct session *s, struct process *p)
 		return skip_ended(s, p, -ESRCH);
 	}
 	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
+	session_look_for_interpreter(s, p, &p->maps, 0);
 	if (s->names_threads)
 		trace_out_fail(&s->out, threads_see_all(&p->threads, &p->target));
 	if (s->out.err)
@@ -311,6 +313,7 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 		log_error("cannot read the events of process %d: %s", (int)s->pid, strerror(-err));
 		return err;
 	}
+	session_tell_of_interpreters(s);
 	/* All at once, and not before they can be taken in. */
 	s->armed_ns = clock_now_ns();
 	probes_begin(s->probes, &opts->filters);

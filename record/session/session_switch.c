@@ -1,4 +1,5 @@
 /* session_switch.c - one trace ends, and the next one begins, while events come */
+#include "record/session/interpreted.h"
 #include "record/session/session.h"
 
 void session_end_trace(struct session *s, enum mlk_end reason, uint64_t *bytes)
@@ -10,6 +11,7 @@ void session_end_trace(struct session *s, enum mlk_end reason, uint64_t *bytes)
 	session_sample_all(s);
 	session_flush_memory(s);
 	session_write_accounts(s, true);
+	session_write_interpreters(s);
 	session_flush(s);
 	if (!s->out.err)
 		trace_out_fail(&s->out, mlk_writer_finish(s->out.writer, reason, s->time_ns));
@@ -35,6 +37,7 @@ void session_begin_trace(struct session *s, const struct session_opts *opts, int
 	}
 	module_table_begin_trace(&s->out.modules);
 	code_ranges_release(&s->code);
+	code_table_begin_trace(&s->codes);
 	s->out.code_changed = true;
 	s->losses_ns = 0;
 	/* META tells the triggers of the command line */

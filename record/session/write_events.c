@@ -1,4 +1,5 @@
 /* write_events.c - from the rings' events to the trace's */
+#include "record/session/interpreted.h"
 #include "record/session/session.h"
 
 #include <errno.h>
@@ -142,6 +143,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		.size = e->size,
 		.alloc_id = s->allocs + 1,
 	};
+	struct mlk_code_frame frames[EVENT_PYTHON_FRAMES];
 	int err = 0;
 
 	if (e->freed >= EVENT_FREED_MIN)
@@ -167,6 +169,8 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 	s->time_ns = e->time_ns;
 	if (e->head.what == FUNC_OVERRUN)
 		return overrun_list_write(&s->overruns, s->out.writer, &ev);
+	if (p && p->interpreter.found)
+		session_put_frames(s, p, &ev, frames);
 	s->allocs++;
 	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
 	return put(s, &ev);
@@ -241,6 +245,8 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 	if (s->out.err)
 		return s->out.err;
 	p = session_find(s, (pid_t)event_tgid(id));
+	if (small->head.type == EVENT_FRAMES || small->head.type == EVENT_CODE)
+		return session_take_frames(s, p, data, size);
 	if (small->head.type == EVENT_PART)
 		err = session_keep_part(s, data, size);
 	else if (small->head.type == EVENT_OVERRUN)
@@ -299,5 +305,5 @@ int write_event_at(void *ctx, uint64_t time_ns, void *data, const struct shared_
 		return take(s, data, sizeof(struct event_alloc), view);
 	if (part->head.type == EVENT_PART)
 		return take(s, data, sizeof(*part) + part->len, NULL);
-	return take(s, data, sizeof(struct event_small), NULL);
+	return take(s, data, SIZE_MAX, NULL);
 }

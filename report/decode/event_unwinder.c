@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "report/decode/merge_frames.h"
 #include "report/decode/stack_history.h"
 #include "report/decode/unwind_history.h"
 #include "report/stats/stacks.h"
@@ -14,6 +15,7 @@ struct event_unwinder {
 	struct unwind_history *histories;
 	struct stack_history *previous; /* borrowed, of the current chunk */
 	bool raw;
+	struct merged_stacks merged;
 };
 
 int event_unwinder_new(struct event_unwinder **out, struct dwunw *dw, struct address_spaces *spaces,
@@ -40,6 +42,7 @@ void event_unwinder_begin(struct event_unwinder *capture, struct stack_history *
 {
 	capture->previous = previous;
 	unwind_history_trim(capture->histories);
+	merge_frames_begin(&capture->merged);
 }
 
 /* Unwind @sample, a stack that was cut with the bytes that the thread had above it earlier.  Only
@@ -64,8 +67,8 @@ static uint32_t space_of(const struct mlk_event *event)
 	return of_kernel ? (uint32_t)event->regs[MLK_SPACE_REG] : event->tgid;
 }
 
-int event_unwinder_stack(struct event_unwinder *capture, const struct mlk_event *event,
-			 uint32_t *id)
+/* The stack of @event as machine code has it. */
+static int unwind_stack(struct event_unwinder *capture, const struct mlk_event *event, uint32_t *id)
 {
 	uint32_t flags = event->flags & 0xff;
 	const struct space *space;
@@ -115,6 +118,17 @@ int event_unwinder_stack(struct event_unwinder *capture, const struct mlk_event 
 	sample.stack = &longer;
 	sample.stale_from = stale_from;
 	return capture_longer(space, &sample, id);
+}
+
+int event_unwinder_stack(struct event_unwinder *capture, const struct mlk_event *event,
+			 uint32_t *id)
+{
+	const struct trace_modules *images = capture->spaces->images;
+	int err = unwind_stack(capture, event, id);
+
+	if (!err && event->nr_frames && images)
+		err = merge_frames(&capture->merged, capture->dw, &images->interpreted, event, id);
+	return err;
 }
 
 void event_unwinder_add(struct event_unwinder *capture, const struct mlk_event *event)

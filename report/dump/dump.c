@@ -7,6 +7,7 @@
 #include "report/base/event_names.h"
 #include "report/base/text.h"
 #include "report/dump/dump_beside.h"
+#include "report/dump/dump_code.h"
 #include "report/dump/dump_reach.h"
 
 #define STACK_LINE 32 /* bytes of a stack in a line */
@@ -82,6 +83,10 @@ static const char *chunk_name(enum mlk_record_type records)
 		return "SMAPS";
 	case MLK_RECORD_CODE_NAMES:
 		return "CODENAMES";
+	case MLK_RECORD_CODE:
+		return "CODE";
+	case MLK_RECORD_INTERPRETER:
+		return "INTERPRETERS";
 	case MLK_RECORD_INDEX:
 		return "INDEX";
 	case MLK_RECORD_LOSSES:
@@ -180,31 +185,16 @@ static void dump_origin(FILE *out, const struct mlk_origin *o)
 	fprintf(out, "    order %" PRIu32 "\n", o->order);
 }
 
-static void dump_losses(FILE *out, const struct mlk_losses *losses)
-{
-	fputs("  LOSSES", out);
-	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
-		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_loss_name(kind),
-			losses->count[kind]);
-	fputs("\n  SKIPPED", out);
-	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
-		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_skip_name(kind),
-			losses->skipped[kind]);
-	fputs("\n  SKIPPED BYTES", out);
-	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
-		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_skip_name(kind),
-			losses->skipped_bytes[kind]);
-	putc('\n', out);
-}
-
 /* Registers and stack, and the end of the line. */
 static void dump_stack(FILE *out, const struct mlk_event *e, bool stacks)
 {
 	fputs(", regs", out);
 	for (unsigned int i = 0; i < e->nr_regs; i++)
 		fprintf(out, " %" PRIx64, e->regs[i]);
-	fprintf(out, ", stack %" PRIu32 ", crc %08lx\n", e->stack_len,
+	fprintf(out, ", stack %" PRIu32 ", crc %08lx", e->stack_len,
 		e->stack_len ? crc32_z(0, e->stack, e->stack_len) : 0);
+	dump_frames(out, e);
+	putc('\n', out);
 	for (uint32_t at = 0; stacks && at < e->stack_len; at += STACK_LINE) {
 		uint32_t left = e->stack_len - at;
 
@@ -421,6 +411,10 @@ static void dump_record(FILE *out, const struct mlk_reader *trace, const struct 
 	case MLK_RECORD_SMAPS:
 	case MLK_RECORD_CODE_NAMES:
 		dump_snapshot(out, rec);
+		break;
+	case MLK_RECORD_CODE:
+	case MLK_RECORD_INTERPRETER:
+		dump_code(out, rec);
 		break;
 	default:
 		dump_framing(out, trace, rec);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "report/base/event_names.h"
 #include "report/base/text.h"
 
 void dump_memory(FILE *out, const struct mlk_memory *m)
@@ -51,4 +52,21 @@ void dump_regions(FILE *out, const struct mlk_regions *regions)
 		text_print(out, m->path);
 		putc('\n', out);
 	}
+}
+
+void dump_losses(FILE *out, const struct mlk_losses *losses)
+{
+	fputs("  LOSSES", out);
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_loss_name(kind),
+			losses->count[kind]);
+	fputs("\n  SKIPPED", out);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_skip_name(kind),
+			losses->skipped[kind]);
+	fputs("\n  SKIPPED BYTES", out);
+	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
+		fprintf(out, "%s %s %" PRIu64, kind ? "," : "", event_skip_name(kind),
+			losses->skipped_bytes[kind]);
+	putc('\n', out);
 }

@@ -76,7 +76,8 @@ int follow_new(struct follow **out, struct mlk_reader *trace, const struct follo
 	}
 	mlk_reader_rewind(trace, MLK_RECORD_CODE_NAMES | MLK_RECORD_MAPS | MLK_RECORD_MODULE |
 					 MLK_RECORD_THREAD | MLK_RECORD_LOSSES | MLK_RECORD_ORIGIN |
-					 MLK_RECORD_MEMORY | MLK_RECORD_CHUNK | opts->records);
+					 MLK_RECORD_MEMORY | MLK_RECORD_CHUNK | MLK_RECORD_CODE |
+					 MLK_RECORD_INTERPRETER | opts->records);
 	*out = f;
 	return 0;
 }

@@ -68,7 +68,7 @@ const char *symbols_module_path(const struct symbols_source *source,
 	if (frame->flags & DWUNW_FRAME_FLAG_GENERATED)
 		return NAMES_GENERATED;
 	if (frame->module == DWUNW_NO_MODULE)
-		return "";
+		return interpreted_is(frame) ? INTERPRETED_MODULE : "";
 	path = dwunw_module_path(source->dw, frame->module);
 	if (!path)
 		path = trace_modules_absent_path(source->images, frame->module);
@@ -306,6 +306,10 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 						 names->symbols + done);
 	if (!err && !opts->addresses)
 		err = name_all_code(names, source, done);
+	for (size_t i = done; i < nr && !err && !opts->addresses; i++)
+		if (interpreted_is(&names->all[i]))
+			interpreted_symbol(&source->images->interpreted, &names->all[i],
+					   &names->symbols[i]);
 	for (size_t i = done; i < nr && !err; i++)
 		names->unnamed[i] = !opts->addresses && !names->symbols[i].function &&
 				    !trace_modules_remark_text(source->images, &names->all[i]);

@@ -77,6 +77,10 @@ int replay_note_layout(struct replay *leaks, const struct mlk_record *record)
 	case MLK_RECORD_LOSSES:
 		suspect_blocks_read(&leaks->suspect, &record->losses);
 		return 0;
+	case MLK_RECORD_CODE:
+		return interpreted_note_code(&leaks->images->interpreted, &record->code);
+	case MLK_RECORD_INTERPRETER:
+		return interpreted_note(&leaks->images->interpreted, &record->interpreter);
 	case MLK_RECORD_OVERRUN:
 		return overruns_note(leaks->overruns, &record->overrun);
 	default:
@@ -89,7 +93,8 @@ static int read_records(struct replay *leaks)
 	const unsigned int types = MLK_RECORD_MAPS | MLK_RECORD_MODULE | MLK_RECORD_THREAD |
 				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN | MLK_RECORD_ORIGIN |
 				   (leaks->accounts ? MLK_RECORD_ACCOUNT : 0) | MLK_RECORD_MEMORY |
-				   MLK_RECORD_MARK | MLK_RECORD_CODE_NAMES;
+				   MLK_RECORD_MARK | MLK_RECORD_CODE_NAMES | MLK_RECORD_CODE |
+				   MLK_RECORD_INTERPRETER;
 	struct mlk_record record;
 	int more, err;
 

@@ -287,5 +287,6 @@ void trace_modules_free(struct trace_modules *images)
 	intern_release(&images->table);
 	free(images->numbers);
 	strings_free(images->remarks);
+	interpreted_release(&images->interpreted);
 	free(images);
 }

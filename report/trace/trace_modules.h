@@ -8,6 +8,7 @@
 #include "format/trace.h"
 #include "report/base/hash_index.h"
 #include "report/base/strings.h"
+#include "report/trace/interpreted.h"
 #include "unwind/dwunw.h"
 
 /* Most bytes that all images of a trace may have together; those beyond are treated as absent. */
@@ -40,7 +41,8 @@ struct trace_modules {
 	uint32_t nr_names; /* of these, of generated code */
 	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */
 	size_t nr_numbers;
-	struct strings *remarks; /* in place of functions; NULL: none yet */
+	struct strings *remarks;	/* in place of functions; NULL: none yet */
+	struct interpreted interpreted; /* what is in none of them */
 };
 
 /* No modules yet.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */

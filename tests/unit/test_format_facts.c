@@ -269,6 +269,9 @@ static const struct column truth[MLK_COL_NR] = {
 	[MLK_COL_TIME_HIGH] = COLUMN("\0"),
 	[MLK_COL_REG_WORDS] = COLUMN("\0"),
 	[MLK_COL_TOP_WORDS] = COLUMN("\0"),
+	/* one stack of a new frame: function 3, place 1 */
+	[MLK_COL_FRAMES] = COLUMN("\1"),
+	[MLK_COL_FRAME_STACKS] = COLUMN("\0\0\3\4"),
 };
 
 static void lies_about_words_are_refused(void **state)
@@ -293,6 +296,13 @@ static void lies_about_words_are_refused(void **state)
 		{MLK_COL_TOP, COLUMN("\0\1"), MLK_E_CORRUPT}, /* beyond the stack */
 		{MLK_COL_TOP_WORDS, COLUMN(""), MLK_E_CORRUPT},
 		{MLK_COL_NEW, COLUMN("\x54"), MLK_E_CORRUPT},
+		{MLK_COL_FRAMES, COLUMN("\0"), 0}, /* none */
+		{MLK_COL_FRAMES, COLUMN(""), MLK_E_CORRUPT},
+		{MLK_COL_FRAMES, COLUMN("\2"), MLK_E_CORRUPT}, /* that stack is not told */
+		{MLK_COL_FRAMES, COLUMN("\xff\xff\xff\xff\xff\1"), MLK_E_CORRUPT},
+		{MLK_COL_FRAME_STACKS, COLUMN("\1\0\3\4"), MLK_E_CORRUPT}, /* no callers yet */
+		{MLK_COL_FRAME_STACKS, COLUMN("\0\1"), MLK_E_CORRUPT},	   /* no frame yet */
+		{MLK_COL_FRAME_STACKS, COLUMN("\0\0\3"), MLK_E_CORRUPT},
 	};
 
 	(void)state;

@@ -10,6 +10,7 @@
 
 #include "record/libpreload/event/block_table.h"
 #include "record/libpreload/preload.h"
+#include "record/libpreload/python_record.h"
 
 #define PRELOAD_NR_LANES 3
 
@@ -32,6 +33,10 @@ struct thread_ring {
 	struct preload_image known;
 	uint16_t changed[PRELOAD_MAX_SLICES + 7]; /* indices of slices */
 	struct preload_known image;
+	struct {
+		struct python_walk walk;
+		struct event_frame frames[EVENT_PYTHON_FRAMES];
+	} python; /* of the event that is being written */
 };
 
 /* What a thread remembers of sampling. */

@@ -1,4 +1,5 @@
 /* write_event.c - an event into the thread's ring */
+#include "record/libpreload/event/python.h"
 #include "record/libpreload/event/reserve.h"
 #include "record/libpreload/golang.h"
 #include "record/libpreload/overrun.h"
@@ -123,9 +124,7 @@ static uint8_t *write_base(struct thread_ring *lane, uint8_t *to, uint64_t time,
 	return to + sizeof(*b);
 }
 
-/* Begin a record at @to, of a call on the stack at @sp.  Returns where it goes, behind a base where
- * one is needed. */
-static struct preload_record *start_record(struct thread_ring *lane, uint8_t *to, uint64_t sp)
+struct preload_record *start_record(struct thread_ring *lane, uint8_t *to, uint64_t sp)
 {
 	struct preload_record *r;
 	uint64_t time;
@@ -223,7 +222,7 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	struct preload_alloc *e;
 	struct thread_ring *lane;
 	struct span s;
-	uint32_t nr, len;
+	uint32_t nr, len, python;
 	uint8_t *to;
 
 	if (!h || (UNLIKELY(preload_settings.filter.on) && func != (enum event_func)FUNC_OVERRUN &&
@@ -232,6 +231,9 @@ void preload_alloc(enum event_func func, const void *addr, size_t size, const st
 	lane = thread_ring_enter(h, c->pc, sp, PRELOAD_LOST_ALLOC);
 	if (UNLIKELY(!lane))
 		return;
+	python = preload_has_python();
+	if (UNLIKELY(python))
+		preload_python(h, lane, sp, python);
 	s = find_span(sp);
 	if (write_part(h, lane, sp))
 		s.flags |= DWUNW_EVENT_STACK_JOINED;

@@ -5,6 +5,7 @@
 
 #include "bpf/event.h"
 #include "record/libpreload/overrun.h"
+#include "record/libpreload/python_record.h"
 
 /* Is @func what an allocation's record may name? */
 static bool is_alloc_func(uint8_t func)
@@ -83,6 +84,34 @@ static int hand_over_part(struct shared_rings *rs, const struct shared_ring *r, 
 
 _Static_assert(sizeof(struct event_part) == offsetof(struct preload_part, bytes),
 	       "one takes the place of the other");
+/* The frames of an interpreter, for the allocation that follows. */
+static int hand_over_frames(struct shared_rings *rs, const struct shared_ring *r, uint64_t time_ns)
+{
+	const struct preload_frames *e = (const struct preload_frames *)r->record;
+	struct event_frames *to = &rs->frames.event;
+
+	*to = (struct event_frames){.head = {.word = EVENT_FRAMES},
+				    .id = id_of(r),
+				    .sp = e->record.addr,
+				    .flags = (uint32_t)e->record.size,
+				    .nr = (uint32_t)(e->record.size >> 32)};
+	if (to->nr > EVENT_PYTHON_FRAMES || r->len != sizeof(*e) + to->nr * sizeof(e->frames[0])) {
+		rs->bad++;
+		return 0;
+	}
+	memcpy(rs->frames.all, e->frames, to->nr * sizeof(e->frames[0]));
+	return rs->opts.event(rs->opts.ctx, time_ns, to, NULL);
+}
+
+static int hand_over_code(struct shared_rings *rs, const struct shared_ring *r, uint64_t time_ns)
+{
+	struct event_code_object object = {.head = {.word = EVENT_CODE},
+					   .id = id_of(r),
+					   .code = (const struct preload_code *)r->record,
+					   .len = r->len};
+
+	return rs->opts.event(rs->opts.ctx, time_ns, &object, NULL);
+}
 
 /* It is there since before the ring's first event. */
 static void hand_over_name(struct shared_rings *rs, struct shared_ring *r)
@@ -118,6 +147,10 @@ int decode_event(struct shared_rings *rs, struct shared_ring *r)
 		return hand_over_overrun(rs, r, time_ns);
 	if (e->type == EVENT_PART)
 		return hand_over_part(rs, r, time_ns);
+	if (e->type == EVENT_FRAMES)
+		return hand_over_frames(rs, r, time_ns);
+	if (e->type == EVENT_CODE)
+		return hand_over_code(rs, r, time_ns);
 	small.head.word = event_word(e->type, e->type == EVENT_FREE && e->func, 0);
 	small.value = event_has_range(e->type) ? e->size : time_ns;
 	return rs->opts.event(rs->opts.ctx, time_ns, &small, NULL);
@@ -182,6 +215,10 @@ static uint32_t least_bytes(uint8_t type)
 		return sizeof(struct preload_overrun);
 	case EVENT_PART:
 		return sizeof(struct preload_part);
+	case EVENT_FRAMES:
+		return sizeof(struct preload_frames);
+	case EVENT_CODE:
+		return sizeof(struct preload_code);
 	default:
 		return 0;
 	}

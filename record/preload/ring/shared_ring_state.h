@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "bpf/event.h"
+#include "bpf/python.h"
 #include "format/trace.h"
 #include "record/libpreload/overrun.h"
 #include "record/libpreload/ring.h"
@@ -44,6 +45,10 @@ struct shared_rings {
 	uint32_t nr_active;
 	struct shared_ring *active[PRELOAD_MAX_RINGS];
 	struct event_alloc event;
+	struct {
+		struct event_frames event;
+		struct event_frame all[EVENT_PYTHON_FRAMES];
+	} frames;
 	uint16_t last_ring[LAST_RINGS]; /* of a thread's event before, by its id */
 	struct shared_ring rings[PRELOAD_MAX_RINGS];
 };

@@ -1,0 +1,136 @@
+/* interpreter.c - see interpreter.h */
+#include "record/interpreter/interpreter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOKED (sizeof(((struct interpreter *)0)->looked) / sizeof(uint64_t))
+
+/* Was the file of @m examined before?  From now on it was. */
+static bool was_examined(struct interpreter *in, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < LOOKED; i++)
+		if (in->looked[i] == m->inode)
+			return true;
+	in->looked[in->nr_looked++ % LOOKED] = m->inode;
+	return false;
+}
+
+bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
+		      uint64_t since_ns)
+{
+	for (size_t i = 0; !in->found && i < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i];
+
+		if (m->perms & MLK_PERM_X && m->inode && python_is_likely(m) &&
+		    !was_examined(in, m))
+			in->found = python_find(&in->place, t, m);
+		if (!in->found)
+			continue;
+		in->since_ns = since_ns;
+		return true;
+	}
+	return false;
+}
+
+void interpreter_inherit(struct interpreter *in, const struct interpreter *from, uint64_t since_ns)
+{
+	in->found = from->found;
+	in->place = from->place;
+	in->since_ns = since_ns;
+}
+
+int interpreter_add_frames(struct interpreter *in, const struct event_frames *frames, size_t size)
+{
+	struct waiting_frames *w = in->waiting;
+
+	if (frames->nr > EVENT_PYTHON_FRAMES ||
+	    size < sizeof(*frames) + frames->nr * sizeof(w->frames[0]))
+		return -EPROTO;
+	if (!w)
+		w = in->waiting = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->sp = frames->sp;
+	w->tid = event_tid(frames->id);
+	w->nr = frames->nr;
+	w->flags = frames->flags;
+	memcpy(w->frames, frames + 1, frames->nr * sizeof(w->frames[0]));
+	return 0;
+}
+
+/* The number of the function of @frame; 0: it is not known.  One that is new is read. */
+static uint32_t number_of(struct interpreter *in, struct code_table *codes, const struct target *t,
+			  const struct event_frame *frame)
+{
+	uint64_t address = frame->code & ~EVENT_FRAME_ENTRY;
+	uint32_t number = code_table_find(codes, address, frame->digest);
+	struct mlk_code code;
+
+	if (!number && in->place.at.version) {
+		bool read = code_read(&code, t, &in->place.at, address, frame->digest);
+
+		code.tgid = (uint32_t)t->pid;
+		number = code_table_add(codes, address, frame->digest, read ? &code : NULL);
+	}
+	if (number && !codes->all[number - 1].gone)
+		return number;
+	in->counts[MLK_INTERPRETED_UNNAMED]++;
+	return 0;
+}
+
+int interpreter_frames(struct interpreter *in, struct code_table *codes, const struct target *t,
+		       struct mlk_writer *w, uint32_t tid, uint64_t sp, struct mlk_code_frame *to,
+		       uint32_t *nr)
+{
+	struct waiting_frames *from = in->waiting;
+	int err = 0;
+
+	*nr = 0;
+	if (!from || from->tid != tid || from->sp != sp || !from->nr) {
+		in->counts[MLK_INTERPRETED_NONE]++;
+		return 0;
+	}
+	for (uint32_t i = 0; i < from->nr && !err; i++) {
+		const struct event_frame *frame = &from->frames[i];
+
+		to[i].code = number_of(in, codes, t, frame);
+		to[i].at = frame->at << MLK_CODE_FRAME_SHIFT;
+		if (frame->code & EVENT_FRAME_ENTRY)
+			to[i].at |= MLK_CODE_FRAME_ENTRY;
+		if (to[i].code)
+			err = code_table_write(codes, to[i].code, w);
+	}
+	*nr = from->nr;
+	from->tid = 0;
+	in->counts[MLK_INTERPRETED_KNOWN]++;
+	in->counts[MLK_INTERPRETED_CUT] += (from->flags & EVENT_FRAMES_CUT) != 0;
+	in->counts[MLK_INTERPRETED_BROKEN] += (from->flags & EVENT_FRAMES_BROKEN) != 0;
+	if (from->flags & (EVENT_FRAMES_CUT | EVENT_FRAMES_BROKEN))
+		to[*nr - 1].at |= MLK_CODE_FRAME_CUT;
+	return err;
+}
+
+int interpreter_write(const struct interpreter *in, struct mlk_writer *w, uint32_t tgid)
+{
+	struct mlk_interpreter to = {.tgid = tgid,
+				     .language = MLK_LANGUAGE_PYTHON,
+				     .time_ns = in->since_ns,
+				     .known = in->place.at.current != 0,
+				     .version = in->place.version,
+				     .why = in->place.why,
+				     .nr_ranges = in->place.nr_ranges};
+
+	if (!in->found)
+		return 0;
+	memcpy(to.ranges, in->place.ranges, sizeof(to.ranges));
+	memcpy(to.counts, in->counts, sizeof(to.counts));
+	return mlk_writer_interpreter(w, &to);
+}
+
+void interpreter_release(struct interpreter *in)
+{
+	free(in->waiting);
+	*in = (struct interpreter){0};
+}

@@ -1,0 +1,205 @@
+/* python.c - the frames of CPython at an allocation, and each code object once
+ *
+ * The memory is read as it is: the thread holds the interpreter's lock, as its state says, so no
+ * other thread changes the frames and what they hold.
+ */
+#include "record/libpreload/event/python.h"
+
+#include "record/libpreload/event/reserve.h"
+
+#define PYTHON_READ(to, addr, len) read_memory((to), (addr), (len))
+#define PYTHON_INLINE		   static inline
+
+__attribute__((always_inline)) static inline int read_memory(void *to, uint64_t addr, size_t len)
+{
+	__builtin_memcpy(to, (const void *)(uintptr_t)addr, len);
+	return 0;
+}
+
+#include "bpf/python_walk.h"
+
+#define SEEN 8192u /* code objects; a power of two */
+
+/* What was told of code objects, by address and digest. */
+static uint64_t seen[SEEN];
+
+static struct event_python known; /* where the interpreter is, */
+static uint32_t known_round;	  /* as the recorder said it the so manyth time */
+
+/* The recorder has found an interpreter, or another one. */
+static const struct event_python *learn(struct preload_header *h, uint32_t round)
+{
+	const struct preload_process *p = preload_state.process;
+
+	if (round == known_round)
+		return &known;
+	known = h->pythons[p - h->processes];
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	known_round = round;
+	/* of the program that this process ran before the addresses mean nothing */
+	if (known.program != preload_state.program || !python_is_address(known.current) ||
+	    !python_is_address(known.code_type))
+		known.current = 0;
+	return &known;
+}
+
+/* Where what @frame's code object is remembered; NULL: it is. */
+static uint64_t *find_unseen(const struct event_frame *frame, uint64_t *key)
+{
+	uint64_t code = frame->code & ~EVENT_FRAME_ENTRY;
+	uint64_t *slot;
+
+	*key = python_mix(code, frame->digest) | 1;
+	slot = &seen[*key >> 40 & (SEEN - 1)];
+	return __atomic_load_n(slot, __ATOMIC_RELAXED) == *key ? NULL : slot;
+}
+
+/* What is known of the string at @addr. */
+static struct python_text look_at_text(uint64_t addr, uint32_t most)
+{
+	struct python_text text = {0};
+	uint64_t len;
+	uint32_t state;
+
+	if (!python_is_address(addr) || PYTHON_READ(&len, addr + 16, 8) ||
+	    PYTHON_READ(&state, addr + 32, 4))
+		return text;
+	if (!(state & PYTHON_COMPACT))
+		return text;
+	text.width = PYTHON_KIND(state);
+	text.len = len < most ? (uint32_t)len : most;
+	if (text.width != 1 && text.width != 2 && text.width != 4)
+		text = (struct python_text){0};
+	return text;
+}
+
+/* Where the characters are of a string. */
+static uint64_t characters_of(const struct event_python *py, uint64_t addr)
+{
+	uint32_t state;
+
+	(void)PYTHON_READ(&state, addr + 32, 4);
+	return addr + (state & PYTHON_ASCII ? py->text : py->wide_text);
+}
+
+/* Copy @len bytes from @from to @to.  Returns where what comes next goes. */
+static uint8_t *copy_padded(uint8_t *to, uint64_t from, uint32_t len)
+{
+	if (len)
+		__builtin_memcpy(to, (const void *)(uintptr_t)from, len);
+	return to + python_padded(len);
+}
+
+/* Tell the recorder of the code object of @frame.  False: there is no room. */
+static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64_t sp,
+		      const struct event_python *py, const struct event_frame *frame)
+{
+	uint64_t at = frame->code & ~EVENT_FRAME_ENTRY, words[PYTHON_CODE_BYTES / 8], lines, bytes;
+	struct preload_code code = {.version = py->version};
+	uint64_t name, file;
+	uint32_t len, first_line;
+	struct preload_code *e;
+	uint8_t *to;
+
+	(void)PYTHON_READ(words, at, sizeof(words));
+	name = words[py->code_name];
+	file = words[py->code_file];
+	lines = words[py->code_lines];
+	(void)PYTHON_READ(&first_line, at + py->first_line, 4);
+	(void)PYTHON_READ(&bytes, lines + 16, 8);
+	code.name = look_at_text(name, PYTHON_NAME_MAX);
+	code.file = look_at_text(file, PYTHON_FILE_MAX);
+	len = python_padded(code.name.len * code.name.width) +
+	      python_padded(code.file.len * code.file.width) + (uint32_t)sizeof(code);
+	code.lines_len = bytes <= PYTHON_LINES_MAX ? (uint32_t)bytes : 0;
+	if (len + python_padded(code.lines_len) > preload_settings.sizes.ring_size / 4)
+		code.lines_len = 0;
+	len += python_padded(code.lines_len);
+	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base),
+			  (uint32_t)lane->size / 16);
+	if (UNLIKELY(!to))
+		return false;
+	e = (struct preload_code *)start_record(lane, to, sp);
+	e->record = (struct preload_record){.len8 = (uint16_t)(len / 8),
+					    .type = EVENT_CODE,
+					    .after = e->record.after,
+					    .addr = at,
+					    .size = frame->digest | (uint64_t)first_line << 32};
+	e->name = code.name;
+	e->file = code.file;
+	e->lines_len = code.lines_len;
+	e->version = code.version;
+	to = copy_padded((uint8_t *)(e + 1), name ? characters_of(py, name) : 0,
+			 code.name.len * code.name.width);
+	to = copy_padded(to, characters_of(py, file), code.file.len * code.file.width);
+	copy_padded(to, lines + 32, code.lines_len);
+	lane_publish(lane, len);
+	return true;
+}
+
+/* Tell of those code objects of the @nr frames that were not told of yet. */
+static void tell_codes(struct preload_header *h, struct thread_ring *lane, uint64_t sp,
+		       const struct event_python *py, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct event_frame *frame = &lane->python.frames[i];
+		uint64_t key, *slot = find_unseen(frame, &key);
+
+		if (UNLIKELY(slot != NULL) && tell_code(h, lane, sp, py, frame))
+			__atomic_store_n(slot, key, __ATOMIC_RELAXED);
+	}
+}
+
+/* Fill lane->python.frames.  Returns how many there are; *@flags as event_frames has them. */
+static uint32_t walk(struct thread_ring *lane, const struct event_python *py, uint32_t *flags)
+{
+	struct python_walk *w = &lane->python.walk;
+	uint32_t nr = 0;
+
+	*flags = 0;
+	if (python_begin(w, py, (uint64_t)__builtin_thread_pointer())) {
+		*flags = EVENT_FRAMES_NONE;
+		return 0;
+	}
+	for (; w->frame; nr++) {
+		if (nr == EVENT_PYTHON_FRAMES) {
+			*flags = EVENT_FRAMES_CUT;
+			break;
+		}
+		if (python_step(w, py, &lane->python.frames[nr])) {
+			*flags = EVENT_FRAMES_BROKEN;
+			break;
+		}
+	}
+	return nr;
+}
+
+void preload_python(struct preload_header *h, struct thread_ring *lane, uint64_t sp, uint32_t round)
+{
+	const struct event_python *py = learn(h, round);
+	uint32_t flags, nr, len;
+	struct preload_frames *e;
+	uint8_t *to;
+
+	if (!py->current)
+		return;
+	nr = walk(lane, py, &flags);
+	if (UNLIKELY(nr > preload_settings.sizes.ring_size / 64)) {
+		nr = preload_settings.sizes.ring_size / 64; /* a quarter of a small ring */
+		flags = EVENT_FRAMES_CUT;
+	}
+	tell_codes(h, lane, sp, py, nr);
+	len = (uint32_t)(sizeof(*e) + nr * sizeof(e->frames[0]));
+	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base),
+			  (uint32_t)lane->size / 16);
+	if (UNLIKELY(!to))
+		return; /* the allocation finds no room, too, or has no frames */
+	e = (struct preload_frames *)start_record(lane, to, sp);
+	e->record.len8 = (uint16_t)(len / 8);
+	e->record.type = EVENT_FRAMES;
+	e->record.func = 0;
+	e->record.addr = sp;
+	e->record.size = flags | (uint64_t)nr << 32;
+	__builtin_memcpy(e->frames, lane->python.frames, nr * sizeof(e->frames[0]));
+	lane_publish(lane, len);
+}

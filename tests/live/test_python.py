@@ -1,0 +1,132 @@
+"""Programs in Python: functions, files and lines of each allocation are those of its own traceback."""
+
+import collections
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from backends import both_backends
+from mleaktest import LONG, ROOT, TESTS, Case, needs_bpf, wait_until
+
+PYTHON = "/usr/bin/python3.11"
+PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads"]
+COUNT = 3000
+
+
+def python_stacks(report):
+    """Blocks and bytes by the Python frames of a stack, the outermost first, from --format=json."""
+    frames, found = report["frames"], collections.defaultdict(lambda: [0, 0])
+    for stack in report["stacks"]:
+        names = tuple((frames[i]["function"], frames[i]["file"], frames[i]["line"])
+                      for i in reversed(stack["frames"]) if frames[i]["module"] == "[python]")
+        found[names][0] += stack["outstanding"]["blocks"]
+        found[names][1] += stack["outstanding"]["bytes"]
+    return found
+
+
+class PythonCase(Case):
+    """Compares what a program that marks told with what was recorded."""
+
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(PYTHON):
+            self.skipTest("there is no " + PYTHON)
+        self.marks = shutil.copy(os.path.join(ROOT, "samples", "python_marks.py"), self.dir)
+        self.answer = self.path("answer.json")
+
+    def assert_same(self, trace):
+        report = json.loads(self.mleak("report", "--format=json", trace).out)
+        found = python_stacks(report)
+        with open(self.answer, encoding="utf-8") as file:
+            told = json.load(file)
+        wrong = [(frames, blocks, size) for frames, blocks, size in told
+                 if found[tuple(map(tuple, frames))] != [blocks, size]]
+        self.assertEqual(wrong, [])
+        self.assertGreaterEqual(sum(blocks for _, blocks, _ in told), COUNT)
+
+
+@both_backends
+class PythonCommandTest(PythonCase):
+    def test_each_mark_has_the_frames_of_its_traceback(self):
+        os.chmod(self.dir, 0o777)
+        for part in PARTS:
+            with self.subTest(part=part):
+                trace, _ = self.record(PYTHON, self.marks, part, str(COUNT), self.answer)
+                self.assert_same(trace)
+
+    def test_frames_stay_when_raw_stacks_are_dropped(self):
+        os.chmod(self.dir, 0o777)
+        trace, _ = self.record(PYTHON, self.marks, "sample", str(COUNT), self.answer)
+        dropped = self.path("dropped.mlk")
+        self.assertEqual(self.mleak("unwind", "--drop-raw", "-o", dropped, trace).status, 0)
+        self.assert_same(dropped)
+
+    def test_second_reader_agrees(self):
+        os.chmod(self.dir, 0o777)
+        trace, _ = self.record(PYTHON, self.marks, "generators", "500", self.answer)
+        ours = self.mleak("report", "--dump", trace).out
+        theirs = subprocess.run([sys.executable, os.path.join(TESTS, "trace_reader.py"), trace],
+                                stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.assertIn(", frames ", ours)
+        self.assertIn("    name numbers\n", ours)
+        self.assertEqual(ours, theirs)
+
+    def fake(self, kind):
+        """Record a program that looks like an interpreter; the lines of the dump."""
+        program = self.path("python-fake")
+        subprocess.run(["gcc", "-O1", "-rdynamic", "-o", program,
+                        os.path.join(TESTS, "live", "fake_python.c")], check=True)
+        trace, _ = self.record(program, kind)
+        dump = self.mleak("report", "--dump", trace).out.splitlines()
+        allocs = [line for line in dump if line.startswith("  ALLOC") and ", size 47, " in line]
+        self.assertEqual(len(allocs), 100)
+        counts = [line.split()[1:] for line in dump if line.startswith("    counts")][-1]
+        return allocs, [int(count) for count in counts]
+
+    def test_chain_in_a_circle_is_cut_and_counted(self):
+        allocs, counts = self.fake("circle")
+        for line in allocs:
+            self.assertEqual(len(line.split(", frames ")[1].split()), 128)
+        self.assertGreaterEqual(counts[0], 100)
+        self.assertGreaterEqual(counts[2], 100)
+
+    def test_what_is_no_code_object_is_counted(self):
+        allocs, counts = self.fake("type")
+        for line in allocs:
+            self.assertNotIn(", frames ", line)
+        self.assertGreaterEqual(counts[1], 100)
+
+    def test_no_frames_where_nothing_interprets(self):
+        allocs, counts = self.fake("none")
+        for line in allocs:
+            self.assertNotIn(", frames ", line)
+        self.assertEqual(counts[0], 0)
+        self.assertGreaterEqual(counts[1], 100)
+
+
+@needs_bpf
+class PythonAttachTest(PythonCase):
+    def attach(self, part, *options):
+        target = self.spawn([PYTHON, self.marks, part, str(COUNT), self.answer, "wait"],
+                            stdin=subprocess.PIPE)
+        trace = self.path(part + ".mlk")
+        mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
+        wait_until(lambda: os.path.exists(trace) or mleak.poll() is not None, "mleak does not attach")
+        target.stdin.write(b"\n")
+        target.stdin.flush()
+        target.wait(LONG)
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_same(trace)
+
+    def test_attached_by_probes(self):
+        for part in PARTS:
+            with self.subTest(part=part):
+                self.attach(part)
+
+    def test_attached_by_injected_code(self):
+        for part in PARTS:
+            with self.subTest(part=part):
+                self.attach(part, "--backend", "inject")
