@@ -58,6 +58,9 @@ static __always_inline __u64 send_part(struct thread_state *st, const struct go_
 	}
 	if (!e)
 		return 0;
+	/* For verifiers of before 6.8: what is used is compared with a constant where it is used.
+	 */
+	barrier_var(len);
 	if (len > room)
 		len = room;
 	if (bpf_probe_read_user(e->bytes, len, (void *)p->sp)) {
