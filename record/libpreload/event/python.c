@@ -1,9 +1,13 @@
 /* python.c - the frames of CPython at an allocation, and each code object once
  *
  * The memory is read as it is: the thread holds the interpreter's lock, as its state says, so no
- * other thread changes the frames and what they hold.
+ * other thread changes the frames and what they hold.  Of other threads nothing is read.
  */
 #include "record/libpreload/event/python.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #include "record/libpreload/event/reserve.h"
 
@@ -18,7 +22,8 @@ __attribute__((always_inline)) static inline int read_memory(void *to, uint64_t 
 
 #include "bpf/python_walk.h"
 
-#define SEEN 8192u /* code objects; a power of two */
+#define SEEN	   8192u /* code objects; a power of two */
+#define LOOK_AGAIN 64u	 /* at a state that was another thread's: it may be a new one */
 
 /* What was told of code objects, by address and digest. */
 static uint64_t seen[SEEN];
@@ -150,6 +155,33 @@ static void tell_codes(struct preload_header *h, struct thread_ring *lane, uint6
 	}
 }
 
+/*
+ * Is the state of the thread that interprets this thread's?  Then it stays, and so do its frames.
+ * Another thread may end just now, and its state with it, so that is never touched: the kernel
+ * compares a word of it (futex(2)), which fails where nothing is mapped.
+ */
+static bool is_own_state(struct thread_ring *lane, const struct event_python *py)
+{
+	const struct {
+		int64_t s, ns;
+	} no_time = {0, 0};
+	const uint32_t self = (uint32_t)(uint64_t)__builtin_thread_pointer();
+	uint64_t state;
+
+	(void)PYTHON_READ(&state, py->current, 8);
+	if (LIKELY(state == lane->python.own))
+		return state != 0;
+	if (!python_is_address(state) || preload_no_calls() ||
+	    (state == lane->python.other && ++lane->python.passed % LOOK_AGAIN))
+		return false;
+	lane->python.other = state;
+	if (preload_syscall(SYS_futex, (long)(state + py->state_thread), FUTEX_WAIT_PRIVATE, self,
+			    (long)&no_time) != -ETIMEDOUT)
+		return false;
+	lane->python.own = state;
+	return true;
+}
+
 /* Fill lane->python.frames.  Returns how many there are; *@flags as event_frames has them. */
 static uint32_t walk(struct thread_ring *lane, const struct event_python *py, uint32_t *flags)
 {
@@ -157,7 +189,7 @@ static uint32_t walk(struct thread_ring *lane, const struct event_python *py, ui
 	uint32_t nr = 0;
 
 	*flags = 0;
-	if (python_begin(w, py, (uint64_t)__builtin_thread_pointer())) {
+	if (!is_own_state(lane, py) || python_begin(w, py, (uint64_t)__builtin_thread_pointer())) {
 		*flags = EVENT_FRAMES_NONE;
 		return 0;
 	}

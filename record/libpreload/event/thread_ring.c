@@ -97,6 +97,7 @@ static struct thread_ring *make_lane(struct preload_header *h, uint32_t i)
 	lane->tail = __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE);
 	lane->last_time = thread_ring_time();
 	lane->stalled = false;
+	lane->python.own = lane->python.other = 0;
 	thread_ring_begin_anew(lane);
 	return lane;
 }

@@ -36,7 +36,10 @@ struct thread_ring {
 	struct {
 		struct python_walk walk;
 		struct event_frame frames[EVENT_PYTHON_FRAMES];
-	} python; /* of the event that is being written */
+		/* The interpreter's state that is this thread's, and one that was not; 0: none. */
+		uint64_t own, other;
+		uint32_t passed; /* times that the other one was met again */
+	} python;		 /* of the event that is being written */
 };
 
 /* What a thread remembers of sampling. */
