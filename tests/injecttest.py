@@ -7,7 +7,8 @@ import re
 import signal
 import subprocess
 
-from mleaktest import MLEAK_FAST, ROOT, TESTS, Case, ends_in, parse_folded, read_line, wait_until
+from mleaktest import (MLEAK_FAST, ROOT, TESTS, Case, Sum, descendants, ends_in, parse_folded, parse_totals, read_line,
+                       wait_until)
 
 LIVE = os.path.join(TESTS, "live")
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
@@ -68,9 +69,11 @@ class State:
 class Target:
     """The program inject_target.c, run by the test @case."""
 
-    def __init__(self, case, process):
+    def __init__(self, case, process, is_child=False):
         self.case, self.process, self.pid = case, process, process.pid
         case.assertEqual(read_line(process), "ready")
+        if is_child:
+            self.pid = descendants(process.pid)[-1]
 
     def ask(self, command):
         self.process.stdin.write(command.encode())
@@ -116,14 +119,15 @@ class InjectCase(Case):
         self.assertEqual(built.status, 0, built.err)
         return self.path(name)
 
-    def start_target(self, kind="glibc", threads=16, **options):
-        """The target with the allocator @kind of KINDS."""
+    def start_target(self, kind="glibc", threads=16, by=(), forks=False, **options):
+        """The target with the allocator @kind of KINDS, begun by the command @by, as its child if that @forks."""
         compiler, flags, preload = KINDS[kind]
         program = self.build("target-" + kind, "inject_target.c", *flags, compiler=compiler)
         if preload and not os.path.exists(LIBRARIES + preload):
             self.skipTest(preload + " is not installed")
         environment = dict(os.environ, LD_PRELOAD=LIBRARIES + preload) if preload else None
-        return Target(self, self.spawn([program, str(threads)], stdin=subprocess.PIPE, env=environment, **options))
+        argv = [*by, program, str(threads)]
+        return Target(self, self.spawn(argv, stdin=subprocess.PIPE, env=environment, **options), forks)
 
     def start_inject(self, pid, *options, trace="x.mlk", **popen_options):
         return self.start_mleak("record", "--backend", "inject", "-o", self.path(trace), *options, "-p", str(pid),
@@ -173,6 +177,29 @@ class InjectCase(Case):
         self.assertEqual(self.sum_of(PATH, trace), leaked)
         self.assert_unchanged(target.pid, state)
         target.end()
+
+    def assert_exact(self, target, *options):
+        """What @target, which rests, allocates while it is recorded is recorded, and it is left as it was.  Returns
+        the report's totals."""
+        before = target.pause(empty=True)
+        state = State(target.pid)
+        mleak = self.attach(target.pid, *options)
+        target.go()
+        blocks, leaked = target.leak()
+        target.check()
+        held = target.pause()
+        said = self.detach(mleak)
+        self.assertIn("0 lost", said)
+        self.assertEqual((blocks, leaked), (23, 23 * 47))
+        self.assertEqual(self.info()["with"], "inject")
+        totals = parse_totals(self.report(self.path("x.mlk")))
+        self.assertEqual(totals.lost, 0)
+        self.assertEqual(totals.outstanding, Sum(held.blocks + blocks, held.bytes + leaked))
+        self.assertEqual(totals.allocations.blocks, held.calls - before.calls + blocks)
+        self.assertEqual(self.sum_of(PATH), leaked)
+        self.assertEqual(self.sum_of(["leak_here"]), leaked)
+        self.assert_unchanged(target.pid, state)
+        return totals
 
     def assert_unchanged(self, pid, before, whole=False):
         """Process @pid has what it had @before and nothing of ours; if @whole no mapping more, either."""

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "record/base/own_number.h"
 #include "record/inject/change.h"
 #include "record/inject/inject_state.h"
 #include "record/inject/remove.h"
@@ -80,7 +81,7 @@ static void describe(const struct inject *i, const struct preload_header *rings,
 					     .block_ns = rings->block_ns,
 					     .filter = rings->filter},
 				.state = {.ready = true,
-					  .pid = rings->processes[0].pid,
+					  .pid = (uint32_t)own_number_of(i->pid, i->pid),
 					  .program = rings->processes[0].program,
 					  .process = (struct preload_process *)first,
 					  .own = {i->base, i->base + i->image.text_bytes}},

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/base/own_number.h"
 #include "record/base/proc.h"
 #include "record/inject/image.h"
 #include "record/inject/inject.h"
@@ -68,6 +69,8 @@ static enum image_found read_image(struct found *f)
 		if (is_rings(m) && !f->rings)
 			f->rings = m->start;
 	}
+	in->pid = f->pid;
+	in->own_numbers = own_number_differs(f->pid);
 	in->mem = f->mem;
 	in->injected = &f->injected;
 	in->base = first ? first->start : 0;

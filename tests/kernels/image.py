@@ -99,6 +99,7 @@ def project_names(build, programs):
             names.add(os.path.join(TESTS, name))
     for name in ("live", "guest", "bench"):
         names.add_tree(os.path.join(TESTS, name))
+    names.add(os.path.join(ROOT, "samples", "sample.h"))
     return names
 
 
