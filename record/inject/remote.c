@@ -35,31 +35,6 @@
 
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* by PTRACE_O_TRACESYSGOOD */
 
-/* Wait for the next stop of the thread, until @until_ns, or 0: without an end.  Returns 0 with its
- * wait status, -ETIMEDOUT, or -ESRCH: it has ended, and is not held any more. */
-static int wait_stop(struct remote *r, uint64_t until_ns, int *status)
-{
-	for (unsigned int looks = 0;; looks++) {
-		const int flags = (until_ns ? WNOHANG : 0) | __WALL | __WNOTHREAD;
-		const pid_t got = waitpid(r->tid, status, flags);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got == r->tid && WIFSTOPPED(*status))
-			return 0;
-		if (got) {
-			r->tid = 0;
-			return -ESRCH;
-		}
-		if (clock_now_ns() > until_ns)
-			return -ETIMEDOUT;
-		if (looks < YIELDS)
-			sched_yield();
-		else
-			nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
-	}
-}
-
 static bool is_event(int status)
 {
 	return status >> 16;
@@ -74,6 +49,48 @@ static bool is_syscall(int status)
 static int signal_of(int status)
 {
 	return is_event(status) || is_syscall(status) ? 0 : WSTOPSIG(status);
+}
+
+/* Not the thread that is held, but @tid has stopped or ended: one that was tried before, and is
+ * traced until our thread ends.  It goes on.  False: it may be ours, by another number, for it has
+ * begun a program. */
+static bool is_another(const struct remote *r, pid_t tid, int status)
+{
+	if (tid <= 0 || tid == r->tid)
+		return false;
+	if (WIFSTOPPED(status) && is_event(status) && WSTOPSIG(status) != SIGTRAP)
+		ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* it stays stopped, as it should */
+	else if (WIFSTOPPED(status))
+		ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)signal_of(status));
+	return proc_has_thread(r->pid, r->tid);
+}
+
+/* Wait for the next stop of the thread, until @until_ns, or 0: without an end.  Whoever waits for
+ * its number alone is not woken when another thread begins a program: a main thread that ends so
+ * has lost the number by the time that is told.
+ *
+ * Returns 0 with its wait status, -ETIMEDOUT, or -ESRCH: it has ended, and is not held any more. */
+static int wait_stop(struct remote *r, uint64_t until_ns, int *status)
+{
+	for (unsigned int looks = 0;; looks++) {
+		const int flags = (until_ns ? WNOHANG : 0) | __WALL | __WNOTHREAD;
+		const pid_t got = waitpid(-1, status, flags);
+
+		if ((got < 0 && errno == EINTR) || is_another(r, got, *status))
+			continue;
+		if (got == r->tid && WIFSTOPPED(*status))
+			return 0;
+		if (got) {
+			r->tid = 0;
+			return -ESRCH;
+		}
+		if (clock_now_ns() > until_ns)
+			return -ETIMEDOUT;
+		if (looks < YIELDS)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	}
 }
 
 /* Let it go on by @request, with signal @sig if that is not 0, to its next stop. */
