@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
 #include "record/base/own_number.h"
 #include "record/inject/change.h"
 #include "record/inject/inject_state.h"
+#include "record/inject/reasons.h"
 #include "record/inject/remove.h"
 #include "record/inject/threads.h"
 #include "record/inject/turn.h"
@@ -40,7 +42,7 @@ int inject_open(struct inject **out, pid_t pid, char *why)
 			     .rings = {.fd = -1, .there = -1},
 			     .cost = cost,
 			     .why = why};
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)living_thread(pid));
 	reason = image_get(&i->image);
 	i->mem = open(path, O_RDWR | O_CLOEXEC);
 	err = reason ? -ENOTSUP : i->mem < 0 ? -errno : 0;
@@ -169,7 +171,7 @@ static int change(struct inject *i)
 	if (err == -EBUSY)
 		give_reason(why, "has a thread that stays where its code would be changed");
 	else if (err == -ETIME)
-		give_reason(why, "has a thread that does not stop");
+		give_reason(why, REASON_RUNS_ON);
 	else if (err == -EILSEQ)
 		give_reason(why, "has code that something else has just changed");
 	else if (err)

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
 #include "record/inject/inject_state.h"
 #include "record/inject/names.h"
 
@@ -51,7 +52,7 @@ static int make_file(struct remote *r, pid_t pid, const char *name, struct injec
 	f->there = call(r, SYS_memfd_create, at, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0, 0, 0);
 	if (f->there < 0)
 		return (int)f->there;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, (int)f->there);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)living_thread(pid), (int)f->there);
 	f->fd = open(path, O_RDWR | O_CLOEXEC);
 	return f->fd < 0 ? -errno : 0;
 }
@@ -83,14 +84,14 @@ static bool is_there(pid_t pid, const struct inject_file *f)
 	char path[64];
 	struct stat ours, theirs;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, (int)f->there);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)living_thread(pid), (int)f->there);
 	return !fstat(f->fd, &ours) && !stat(path, &theirs) && ours.st_dev == theirs.st_dev &&
 	       ours.st_ino == theirs.st_ino;
 }
 
 int inject_find_islands(struct inject *i)
 {
-	int err = maps_read(&i->maps, i->pid);
+	int err = maps_read(&i->maps, living_thread(i->pid));
 
 	if (err) {
 		give_failure(i->why, "does not tell what it has mapped", err);

@@ -23,6 +23,7 @@
 
 #include "record/base/clock.h"
 #include "record/base/proc.h"
+#include "record/inject/reasons.h"
 #include "record/inject/remote_check.h"
 #include "record/inject/remote_frame.h"
 #include "record/inject/remote_thread.h"
@@ -242,7 +243,7 @@ static int hold(struct remote *r, pid_t tid, const struct maps *maps, const char
 	remote_call_look_last(&seen, r->pid, tid);
 	if (!r->since_ns)
 		r->since_ns = clock_now_ns();
-	*why = "has a thread that does not stop";
+	*why = REASON_RUNS_ON;
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	err = wait_interrupt(r, clock_now_ns() + LIMIT_NS);
 	if (err)

@@ -8,10 +8,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
 #include "record/base/own_number.h"
 #include "record/base/proc.h"
 #include "record/inject/inject.h"
 #include "record/inject/own_thread.h"
+#include "record/inject/reasons.h"
 #include "record/ptrace/stop_all.h"
 #include "record/target/target.h"
 
@@ -125,7 +127,7 @@ static int look_once(void *arg)
 int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
 			    struct inject_cost *cost, char *why)
 {
-	const struct target t = {.pid = pid, .task = pid};
+	const struct target t = {.pid = pid, .task = living_thread(pid)};
 	struct looking l = {
 		.pid = pid, .mem = mem, .own_numbers = own_number_differs(pid), .cost = cost};
 	const uint64_t *bits = l.places.bits;
@@ -133,10 +135,12 @@ int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct 
 
 	for (int tries = 0; err == -ETIMEDOUT && tries < TRIES; tries++)
 		err = inject_in_thread(look_once, &l);
-	if (err) {
+	if (err == -ETIMEDOUT)
+		snprintf(why, INJECT_WHY, REASON_RUNS_ON);
+	else if (err)
 		snprintf(why, INJECT_WHY, "cannot be stopped: %s", strerror(-err));
+	if (err)
 		return err;
-	}
 	for (size_t i = 0; i < BLOCK / 4 && !to->tid_offset; i++)
 		if (bits[i / 64] >> i % 64 & 1)
 			to->tid_offset = 4 * i;
