@@ -11,6 +11,7 @@
 #include "record/base/own_number.h"
 #include "record/inject/change.h"
 #include "record/inject/inject_state.h"
+#include "record/inject/limits.h"
 #include "record/inject/reasons.h"
 #include "record/inject/remove.h"
 #include "record/inject/threads.h"
@@ -181,7 +182,13 @@ static int change(struct inject *i)
 
 static int put(struct inject *i, const struct preload_header *rings)
 {
-	int err = inject_find_islands(i);
+	const struct inject_needs needs = {.bytes = block_bytes(i) + i->shared_bytes,
+					   .own_bytes = i->image.memory_bytes,
+					   .rings = &rings->sizes};
+	int err = inject_check_limits(i->pid, &needs, i->why);
+
+	if (!err)
+		err = inject_find_islands(i);
 
 	if (!err && ftruncate(i->code.fd, (off_t)island_offset(i, i->plan.nr_islands))) {
 		err = -errno;
