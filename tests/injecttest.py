@@ -4,6 +4,7 @@ look at all that could be left in it."""
 import collections
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -31,6 +32,12 @@ KINDS = {
     "tcmalloc-linked": Kind("gcc", ("-Wl,--no-as-needed", "-l:libtcmalloc_minimal.so.4"), None),
     "mimalloc-linked": Kind("gcc", ("-Wl,--no-as-needed", "-l:libmimalloc.so.2.0"), None),
 }
+
+
+def has_library(name):
+    """Whether gcc finds the file."""
+    said = subprocess.run(["gcc", "-print-file-name=" + name], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return said.strip() != name
 
 
 def ours_in(pid):
@@ -113,6 +120,8 @@ class InjectCase(Case):
         path = os.path.join(LIVE, source)
         if "\n" in source:
             path = self.write(name + (".cc" if compiler == "g++" else ".c"), source.encode())
+        if not shutil.which(compiler):
+            self.skipTest(compiler + " is not installed")
         include = ("-idirafter" if compiler == "musl-gcc" else "-I") + ROOT
         built = self.finish(self.spawn([compiler, "-D_GNU_SOURCE", "-O1", "-g", "-fno-builtin", "-pthread", include,
                                         "-o", name, path, *flags]))
@@ -122,6 +131,9 @@ class InjectCase(Case):
     def start_target(self, kind="glibc", threads=16, by=(), forks=False, **options):
         """The target with the allocator @kind of KINDS, begun by the command @by, as its child if that @forks."""
         compiler, flags, preload = KINDS[kind]
+        for flag in flags:
+            if flag.startswith("-l:") and not has_library(flag[3:]):
+                self.skipTest(flag[3:] + " is not installed")
         program = self.build("target-" + kind, "inject_target.c", *flags, compiler=compiler)
         if preload and not os.path.exists(LIBRARIES + preload):
             self.skipTest(preload + " is not installed")
@@ -178,12 +190,12 @@ class InjectCase(Case):
         self.assert_unchanged(target.pid, state)
         target.end()
 
-    def assert_exact(self, target, *options):
-        """What @target, which rests, allocates while it is recorded is recorded, and it is left as it was.  Returns
-        the report's totals."""
+    def assert_exact(self, target, *options, state=None, **popen_options):
+        """What @target allocates while it is recorded is recorded, and it is left as it was now or is in @state.
+        Returns the report's totals."""
         before = target.pause(empty=True)
-        state = State(target.pid)
-        mleak = self.attach(target.pid, *options)
+        state = state or State(target.pid)
+        mleak = self.attach(target.pid, *options, **popen_options)
         target.go()
         blocks, leaked = target.leak()
         target.check()

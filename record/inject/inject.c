@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "record/base/living.h"
@@ -50,7 +51,7 @@ int inject_open(struct inject **out, pid_t pid, char *why)
 	if (reason)
 		give_reason(why, reason);
 	else if (err)
-		give_failure(why, "does not let its memory be written", err);
+		reason_denied(why, err);
 	else
 		err = inject_make_files(i);
 	if (err)
@@ -180,6 +181,21 @@ static int change(struct inject *i)
 	return err;
 }
 
+/* Does CLOCK_MONOTONIC, if times are taken by it, count there as it does here? */
+static int check_clock(struct inject *i, const struct preload_header *rings)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)living_thread(i->pid));
+	if (rings->clock != PRELOAD_CLOCK_MONOTONIC || stat(path, &theirs) ||
+	    stat("/proc/self/ns/time", &ours) || ours.st_ino == theirs.st_ino)
+		return 0;
+	give_reason(i->why, "has a clock of its own (a time namespace), and no other is known here "
+			    "that can be trusted");
+	return -ENOTSUP;
+}
+
 static int put(struct inject *i, const struct preload_header *rings)
 {
 	const struct inject_needs needs = {.bytes = block_bytes(i) + i->shared_bytes,
@@ -187,6 +203,8 @@ static int put(struct inject *i, const struct preload_header *rings)
 					   .rings = &rings->sizes};
 	int err = inject_check_limits(i->pid, &needs, i->why);
 
+	if (!err)
+		err = check_clock(i, rings);
 	if (!err)
 		err = inject_find_islands(i);
 

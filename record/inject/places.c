@@ -56,6 +56,8 @@ static void explain(struct inject *i, const char *what, int err)
 				    "vm.max_map_count) or vm.overcommit_memory is in the way");
 	else if (err == -EACCES || err == -EPERM)
 		give_reason(i->why, "may not map code: a security module (as SELinux) forbids it");
+	else if (err == -EFAULT)
+		give_reason(i->why, "has system calls dispatched to itself");
 	else if (err == -EBADF)
 		give_reason(i->why, "has closed what was put there: it begins another program, or "
 				    "closes all files");

@@ -6,4 +6,8 @@
 	"has a thread that does not stop: it waits for a device, a child of vfork() or a " \
 	"processor"
 
+/* Its memory cannot be opened for writing, which is allowed to whoever may trace it, because of
+ * @err, -errno: put why into @why, INJECT_WHY bytes. */
+void reason_denied(char *why, int err);
+
 #endif

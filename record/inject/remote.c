@@ -32,6 +32,8 @@
 #define YIELDS	 200   /* looks at a thread that is about to stop, before there are pauses */
 #define WAIT_NS	 20000 /* such a pause */
 
+#define AGAIN_NS 1000000 /* before a thread is looked for that makes a system call */
+
 #define TRAP_FLAG 0x100 /* of eflags */
 
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* by PTRACE_O_TRACESYSGOOD */
@@ -163,7 +165,11 @@ static int prepare(struct remote *r, const struct remote_call_seen *seen, const 
 	err = remote_check(r->tid, &r->was, &r->code, maps, why);
 	if (err)
 		return err;
-	remote_leave_sequence(r->tid, &r->was);
+	*why = "makes no system calls, and only from Linux 5.13 on one knows whether it may be "
+	       "interrupted elsewhere";
+	err = remote_leave_sequence(r->tid, &r->was);
+	if (err)
+		return err;
 	back = remote_restart_again(&r->restart, &r->was);
 	*why = "has no room on its stack";
 	err = remote_frame_write(r->tid, &back, r->mask, &r->code, &r->frame);
@@ -174,7 +180,7 @@ static int prepare(struct remote *r, const struct remote_call_seen *seen, const 
 	back = regs_back(r);
 	err = write_regs(r->tid, &back);
 	r->prepared = !err;
-	return err ? err : write_mask(r->tid, UINT64_MAX);
+	return err ? err : write_mask(r->tid, remote_blocked(r->tid));
 }
 
 /*
@@ -274,15 +280,13 @@ static int examine(struct remote *r, const struct remote_threads *threads, struc
 	return err;
 }
 
-/* As remote_run(), to its calls. */
-static int begin(struct remote *r, pid_t pid, const char **why)
+/* As begin(). */
+static int try_to_begin(struct remote *r, const char **why)
 {
 	struct remote_threads threads = {.nr = 0};
 	struct maps maps = {0};
-	int err;
+	int err = remote_threads_choose(&threads, r->pid, why);
 
-	*r = (struct remote){.pid = pid};
-	err = remote_threads_choose(&threads, pid, why);
 	if (!err)
 		err = examine(r, &threads, &maps, why);
 	/* the next one, if one has ended or has no stack for that */
@@ -296,6 +300,18 @@ static int begin(struct remote *r, pid_t pid, const char **why)
 	return err;
 }
 
+/* As remote_run(), to its calls. */
+static int begin(struct remote *r, pid_t pid, const char **why)
+{
+	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
+	int err;
+
+	*r = (struct remote){.pid = pid};
+	while ((err = try_to_begin(r, why)) == -EAGAIN && clock_now_ns() < until_ns)
+		nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);
+	return err;
+}
+
 /* Let it go on until it stops at the beginning or the end of a system call. */
 static int to_syscall(struct remote *r)
 {
@@ -303,7 +319,7 @@ static int to_syscall(struct remote *r)
 
 	while (!(err = go_on(r, PTRACE_SYSCALL, sig, &status)) && !is_syscall(status)) {
 		sig = signal_of(status);
-		/* all are blocked but this one, and those of faults */
+		/* all are blocked but this one, those of faults, and perhaps SIGSYS */
 		if (sig && sig != SIGSTOP)
 			return -EFAULT;
 	}

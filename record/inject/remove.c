@@ -298,7 +298,7 @@ int inject_remove_now(pid_t pid, bool own, struct inject_cost *cost, char *why)
 		close(f->mem);
 	} else if (any) {
 		err = -errno;
-		snprintf(why, INJECT_WHY, "does not let its memory be written: %s", strerror(-err));
+		reason_denied(why, err);
 	}
 	maps_release(&f->maps);
 	free(f->inside.text);

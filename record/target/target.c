@@ -119,12 +119,12 @@ static void explain_denied(const struct target *t)
 		log_error("cannot watch process %d: it is protected (a set-user-ID program, file "
 			  "capabilities, or prctl(PR_SET_DUMPABLE, 0)), and mleak lacks "
 			  "CAP_SYS_PTRACE; "
-			  "run it as root, or give it CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
+			  "run it as root, or give it that, and for eBPF CAP_BPF and CAP_PERFMON",
 			  pid);
 	else
 		log_error("cannot watch process %d: it belongs to another user, and mleak lacks "
-			  "CAP_SYS_PTRACE; run it as root, or give it CAP_BPF, CAP_PERFMON and "
-			  "CAP_SYS_PTRACE",
+			  "CAP_SYS_PTRACE; run it as root, or give it that, and for eBPF CAP_BPF "
+			  "and CAP_PERFMON",
 			  pid);
 }
 

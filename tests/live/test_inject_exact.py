@@ -4,7 +4,7 @@ import os
 import unittest
 
 from injecttest import KINDS, PATH, InjectCase, State, ours_in
-from mleaktest import AS_NOBODY, wait_until
+from mleaktest import AS_NOBODY, end_process, wait_until
 
 
 @unittest.skipIf(os.geteuid(), "needs root, to be another user")
@@ -22,6 +22,20 @@ class UsersTest(InjectCase):
         self.detach(mleak)
         self.assertEqual(self.sum_of(PATH, trace), leaked)
         self.assert_unchanged(target.pid, state, whole=True)
+        target.end()
+
+    def test_ones_own_recorder_is_killed(self):
+        """By the same user's next one all is found that it left."""
+        target = self.start_target(threads=4, **AS_NOBODY)
+        os.chmod(self.dir, 0o777)
+        state = State(target.pid)
+        target.go()
+        mleak = self.attach(target.pid, **AS_NOBODY)
+        target.check()
+        end_process(mleak)
+        self.assertNotEqual(ours_in(target.pid), [])
+        target.check()
+        self.assert_exact(target, state=state, **AS_NOBODY)
         target.end()
 
     def test_anothers_process(self):
