@@ -7,7 +7,8 @@ ORACLE      = $(patsubst tests/oracle/%.c,$(O)/tests/oracle/%,$(wildcard tests/o
 TOOLS       = $(patsubst %.c,$(O)/%,$(wildcard tests/tools/*.c))
 LOAD        = $(O)/tests/load/load $(addprefix $(O)/tests/bench/,cost_target cost_probes cost.bpf.o)
 # What runs in the guests of check-kernels.
-GUEST       = $(O)/tests/guest/verify
+GUEST       = $(O)/tests/guest/verify $(O)/tests/guest/inject_target
+GUEST_UNIT  = $(filter $(O)/tests/unit/test_inject_remote%,$(UNIT))
 
 # Any rustc will do, rustup's too.
 RUSTC     = $(if $(shell command -v rustc),,rustc)
@@ -185,9 +186,15 @@ $(O)/tests/guest/verify: tests/guest/verify.c $(O)/mleak.bpf.skel.h $(O)/reach.b
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra $(if $(WERROR),-Werror) -I. -I$(O) -o $@ $< -lbpf
 
+# As the live tests build it; there is no compiler in each guest.
+$(O)/tests/guest/inject_target: tests/live/inject_target.c samples/sample.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -O1 -g -fno-builtin -pthread -I. -o $@ $<
+
 ## check-kernels: boot Debian's kernels under QEMU, and run tests in them (fetches 210 MB, then takes 10 minutes)
 check-kernels: deps
-	$(Q)$(SUBMAKE) all samples $(GUEST)
+	$(Q)$(SUBMAKE) all samples $(GUEST) $(GUEST_UNIT)
 	$(Q)python3 tests/kernels/check.py --build $(O)
 
 # Unit tests link what they need out of an archive of everything; its main() goes by another name.

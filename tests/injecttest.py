@@ -4,10 +4,12 @@ look at all that could be left in it."""
 import collections
 import os
 import re
+import shutil
 import signal
 import subprocess
 
-from mleaktest import MLEAK_FAST, ROOT, TESTS, Case, ends_in, parse_folded, read_line, wait_until
+from mleaktest import (MLEAK_FAST, ROOT, TESTS, Case, Sum, descendants, ends_in, parse_folded, parse_totals, read_line,
+                       wait_until)
 
 LIVE = os.path.join(TESTS, "live")
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
@@ -30,6 +32,12 @@ KINDS = {
     "tcmalloc-linked": Kind("gcc", ("-Wl,--no-as-needed", "-l:libtcmalloc_minimal.so.4"), None),
     "mimalloc-linked": Kind("gcc", ("-Wl,--no-as-needed", "-l:libmimalloc.so.2.0"), None),
 }
+
+
+def has_library(name):
+    """Whether gcc finds the file."""
+    said = subprocess.run(["gcc", "-print-file-name=" + name], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return said.strip() != name
 
 
 def ours_in(pid):
@@ -68,9 +76,11 @@ class State:
 class Target:
     """The program inject_target.c, run by the test @case."""
 
-    def __init__(self, case, process):
+    def __init__(self, case, process, is_child=False):
         self.case, self.process, self.pid = case, process, process.pid
         case.assertEqual(read_line(process), "ready")
+        if is_child:
+            self.pid = descendants(process.pid)[-1]
 
     def ask(self, command):
         self.process.stdin.write(command.encode())
@@ -110,20 +120,26 @@ class InjectCase(Case):
         path = os.path.join(LIVE, source)
         if "\n" in source:
             path = self.write(name + (".cc" if compiler == "g++" else ".c"), source.encode())
+        if not shutil.which(compiler):
+            self.skipTest(compiler + " is not installed")
         include = ("-idirafter" if compiler == "musl-gcc" else "-I") + ROOT
         built = self.finish(self.spawn([compiler, "-D_GNU_SOURCE", "-O1", "-g", "-fno-builtin", "-pthread", include,
                                         "-o", name, path, *flags]))
         self.assertEqual(built.status, 0, built.err)
         return self.path(name)
 
-    def start_target(self, kind="glibc", threads=16, **options):
-        """The target with the allocator @kind of KINDS."""
+    def start_target(self, kind="glibc", threads=16, by=(), forks=False, **options):
+        """The target with the allocator @kind of KINDS, begun by the command @by, as its child if that @forks."""
         compiler, flags, preload = KINDS[kind]
+        for flag in flags:
+            if flag.startswith("-l:") and not has_library(flag[3:]):
+                self.skipTest(flag[3:] + " is not installed")
         program = self.build("target-" + kind, "inject_target.c", *flags, compiler=compiler)
         if preload and not os.path.exists(LIBRARIES + preload):
             self.skipTest(preload + " is not installed")
         environment = dict(os.environ, LD_PRELOAD=LIBRARIES + preload) if preload else None
-        return Target(self, self.spawn([program, str(threads)], stdin=subprocess.PIPE, env=environment, **options))
+        argv = [*by, program, str(threads)]
+        return Target(self, self.spawn(argv, stdin=subprocess.PIPE, env=environment, **options), forks)
 
     def start_inject(self, pid, *options, trace="x.mlk", **popen_options):
         return self.start_mleak("record", "--backend", "inject", "-o", self.path(trace), *options, "-p", str(pid),
@@ -173,6 +189,29 @@ class InjectCase(Case):
         self.assertEqual(self.sum_of(PATH, trace), leaked)
         self.assert_unchanged(target.pid, state)
         target.end()
+
+    def assert_exact(self, target, *options, state=None, **popen_options):
+        """What @target allocates while it is recorded is recorded, and it is left as it was now or is in @state.
+        Returns the report's totals."""
+        before = target.pause(empty=True)
+        state = state or State(target.pid)
+        mleak = self.attach(target.pid, *options, **popen_options)
+        target.go()
+        blocks, leaked = target.leak()
+        target.check()
+        held = target.pause()
+        said = self.detach(mleak)
+        self.assertIn("0 lost", said)
+        self.assertEqual((blocks, leaked), (23, 23 * 47))
+        self.assertEqual(self.info()["with"], "inject")
+        totals = parse_totals(self.report(self.path("x.mlk")))
+        self.assertEqual(totals.lost, 0)
+        self.assertEqual(totals.outstanding, Sum(held.blocks + blocks, held.bytes + leaked))
+        self.assertEqual(totals.allocations.blocks, held.calls - before.calls + blocks)
+        self.assertEqual(self.sum_of(PATH), leaked)
+        self.assertEqual(self.sum_of(["leak_here"]), leaked)
+        self.assert_unchanged(target.pid, state)
+        return totals
 
     def assert_unchanged(self, pid, before, whole=False):
         """Process @pid has what it had @before and nothing of ours; if @whole no mapping more, either."""

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -62,6 +63,37 @@ static inline pid_t proc_next_thread(DIR *dir)
 	while (tid <= 0 && (entry = readdir(dir)) != NULL)
 		tid = (pid_t)strtol(entry->d_name, NULL, 10);
 	return tid;
+}
+
+/* The field @number, from the third on, of what the kernel says of thread @tid of process @pid
+ * (proc_pid_stat(5)); "": there is no such thread.  @text, of @size bytes, has it. */
+static inline const char *proc_stat(char *text, size_t size, pid_t pid, pid_t tid, int number)
+{
+	char *at;
+
+	proc_read(text, size, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	at = strrchr(text, ')'); /* the second one is a name, and may have all in it */
+	for (int field = 2; at && field < number; field++)
+		at = strchr(at + 1, ' ');
+	return at ? at + 1 : "";
+}
+
+/* Is thread @tid of process @pid the kernel's own?  io_uring has such: they execute no code of the
+ * process, and have no registers of it. */
+static inline bool proc_is_worker(pid_t pid, pid_t tid)
+{
+	enum { IO_WORKER = 0x10, FLAGS = 9 }; /* PF_IO_WORKER, since Linux 5.12; which field */
+	char text[512];
+
+	return strtoul(proc_stat(text, sizeof(text), pid, tid, FLAGS), NULL, 10) & IO_WORKER;
+}
+
+/* Does thread @tid of process @pid wait in the kernel, and no signal or tracer gets it out? */
+static inline bool proc_is_uninterruptible(pid_t pid, pid_t tid)
+{
+	char text[512];
+
+	return *proc_stat(text, sizeof(text), pid, tid, 3) == 'D';
 }
 
 /* A descriptor of process @pid, to be closed; or -1 and errno. */

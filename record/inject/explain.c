@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
 #include "record/inject/inject.h"
 #include "record/inject/plan.h"
 
@@ -39,9 +40,9 @@ int inject_explain(FILE *out, pid_t pid, const struct allocators *a)
 	char path[32];
 	int mem, err;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)living_thread(pid));
 	mem = open(path, O_RDONLY | O_CLOEXEC);
-	err = !plan ? -ENOMEM : mem < 0 ? -errno : maps_read(&maps, pid);
+	err = !plan ? -ENOMEM : mem < 0 ? -errno : maps_read(&maps, living_thread(pid));
 	fprintf(out, "process %d: the entries of its functions\n", (int)pid);
 	if (!err)
 		err = explain(out, plan, mem, &maps, a);

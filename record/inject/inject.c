@@ -5,10 +5,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
+#include "record/base/own_number.h"
 #include "record/inject/change.h"
 #include "record/inject/inject_state.h"
+#include "record/inject/limits.h"
+#include "record/inject/reasons.h"
 #include "record/inject/remove.h"
 #include "record/inject/threads.h"
 #include "record/inject/turn.h"
@@ -39,14 +44,14 @@ int inject_open(struct inject **out, pid_t pid, char *why)
 			     .rings = {.fd = -1, .there = -1},
 			     .cost = cost,
 			     .why = why};
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)living_thread(pid));
 	reason = image_get(&i->image);
 	i->mem = open(path, O_RDWR | O_CLOEXEC);
 	err = reason ? -ENOTSUP : i->mem < 0 ? -errno : 0;
 	if (reason)
 		give_reason(why, reason);
 	else if (err)
-		give_failure(why, "does not let its memory be written", err);
+		reason_denied(why, err);
 	else
 		err = inject_make_files(i);
 	if (err)
@@ -80,7 +85,7 @@ static void describe(const struct inject *i, const struct preload_header *rings,
 					     .block_ns = rings->block_ns,
 					     .filter = rings->filter},
 				.state = {.ready = true,
-					  .pid = rings->processes[0].pid,
+					  .pid = (uint32_t)own_number_of(i->pid, i->pid),
 					  .program = rings->processes[0].program,
 					  .process = (struct preload_process *)first,
 					  .own = {i->base, i->base + i->image.text_bytes}},
@@ -168,7 +173,7 @@ static int change(struct inject *i)
 	if (err == -EBUSY)
 		give_reason(why, "has a thread that stays where its code would be changed");
 	else if (err == -ETIME)
-		give_reason(why, "has a thread that does not stop");
+		give_reason(why, REASON_RUNS_ON);
 	else if (err == -EILSEQ)
 		give_reason(why, "has code that something else has just changed");
 	else if (err)
@@ -176,9 +181,32 @@ static int change(struct inject *i)
 	return err;
 }
 
+/* Does CLOCK_MONOTONIC, if times are taken by it, count there as it does here? */
+static int check_clock(struct inject *i, const struct preload_header *rings)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)living_thread(i->pid));
+	if (rings->clock != PRELOAD_CLOCK_MONOTONIC || stat(path, &theirs) ||
+	    stat("/proc/self/ns/time", &ours) || ours.st_ino == theirs.st_ino)
+		return 0;
+	give_reason(i->why, "has a clock of its own (a time namespace), and no other is known here "
+			    "that can be trusted");
+	return -ENOTSUP;
+}
+
 static int put(struct inject *i, const struct preload_header *rings)
 {
-	int err = inject_find_islands(i);
+	const struct inject_needs needs = {.bytes = block_bytes(i) + i->shared_bytes,
+					   .own_bytes = i->image.memory_bytes,
+					   .rings = &rings->sizes};
+	int err = inject_check_limits(i->pid, &needs, i->why);
+
+	if (!err)
+		err = check_clock(i, rings);
+	if (!err)
+		err = inject_find_islands(i);
 
 	if (!err && ftruncate(i->code.fd, (off_t)island_offset(i, i->plan.nr_islands))) {
 		err = -errno;

@@ -6,11 +6,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
 #include "record/inject/inject_state.h"
 #include "record/inject/names.h"
 
 #define PAGE	   4096u
 #define MOST_TRIES 10 /* to take addresses before the process does */
+
+/* MFD_NOEXEC_SEAL of Linux 6.3 (linux/memfd.h), which allows seals, too. */
+#define NOEXEC_SEAL 8u
 
 /* As remote_call(), whose result is to be no failure.  Returns that, or -errno. */
 static int64_t call(struct remote *r, long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
@@ -39,6 +43,28 @@ static int run(struct inject *i, remote_fn *what, void *arg)
 	return err;
 }
 
+/* Why nothing of what is needed can be had. */
+static void explain(struct inject *i, const char *what, int err)
+{
+	if (err == -EMFILE)
+		give_reason(i->why, "has as many files open as it may (ulimit -n)");
+	else if (err == -EAGAIN)
+		give_reason(i->why, "has all its memory locked (mlockall), and may lock no more "
+				    "(ulimit -l)");
+	else if (err == -ENOMEM)
+		give_reason(i->why, "may not have the memory: a limit (ulimit -v, "
+				    "vm.max_map_count) or vm.overcommit_memory is in the way");
+	else if (err == -EACCES || err == -EPERM)
+		give_reason(i->why, "may not map code: a security module (as SELinux) forbids it");
+	else if (err == -EFAULT)
+		give_reason(i->why, "has system calls dispatched to itself");
+	else if (err == -EBADF)
+		give_reason(i->why, "has closed what was put there: it begins another program, or "
+				    "closes all files");
+	else
+		give_failure(i->why, what, err);
+}
+
 /* Make a file there, called @name, and open it here.  Returns 0 or -errno. */
 static int make_file(struct remote *r, pid_t pid, const char *name, struct inject_file *f)
 {
@@ -48,10 +74,14 @@ static int make_file(struct remote *r, pid_t pid, const char *name, struct injec
 
 	if (err)
 		return err;
-	f->there = call(r, SYS_memfd_create, at, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0, 0, 0);
+	/* no program that could be begun: such may be forbidden (vm.memfd_noexec) */
+	f->there = call(r, SYS_memfd_create, at, MFD_CLOEXEC | NOEXEC_SEAL, 0, 0, 0, 0);
+	if (f->there == -EINVAL)
+		f->there =
+			call(r, SYS_memfd_create, at, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0, 0, 0);
 	if (f->there < 0)
 		return (int)f->there;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, (int)f->there);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)living_thread(pid), (int)f->there);
 	f->fd = open(path, O_RDWR | O_CLOEXEC);
 	return f->fd < 0 ? -errno : 0;
 }
@@ -68,7 +98,7 @@ static int make_files(struct remote *r, void *arg)
 	if (err && i->rings.there >= 0)
 		call(r, SYS_close, (uint64_t)i->rings.there, 0, 0, 0, 0, 0);
 	if (err)
-		give_failure(i->why, "cannot make a file in memory", err);
+		explain(i, "cannot make a file in memory", err);
 	return err;
 }
 
@@ -83,14 +113,14 @@ static bool is_there(pid_t pid, const struct inject_file *f)
 	char path[64];
 	struct stat ours, theirs;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, (int)f->there);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)living_thread(pid), (int)f->there);
 	return !fstat(f->fd, &ours) && !stat(path, &theirs) && ours.st_dev == theirs.st_dev &&
 	       ours.st_ino == theirs.st_ino;
 }
 
 int inject_find_islands(struct inject *i)
 {
-	int err = maps_read(&i->maps, i->pid);
+	int err = maps_read(&i->maps, living_thread(i->pid));
 
 	if (err) {
 		give_failure(i->why, "does not tell what it has mapped", err);
@@ -127,6 +157,16 @@ static int64_t take_islands(struct inject *i, struct remote *r)
 	return 0;
 }
 
+/* Let [@at, @at + @bytes), of which hardly anything is touched, be used.  The kernel would have
+ * filled it by now in a process that has all its memory locked, also what comes; but not while
+ * nobody could use it.  Returns 0 or -errno. */
+static int64_t open_place(struct remote *r, uint64_t at, uint64_t bytes)
+{
+	int64_t err = call(r, SYS_munlock, at, bytes, 0, 0, 0, 0);
+
+	return err ? err : call(r, SYS_mprotect, at, bytes, PROT_READ | PROT_WRITE, 0, 0, 0);
+}
+
 /* Take the addresses, which so far nobody can use, and map the rings.  The islands come first: else
  * the kernel might choose theirs for what may be anywhere.  Returns 0 or -errno. */
 static int64_t take_places(struct inject *i, struct remote *r)
@@ -145,11 +185,13 @@ static int64_t take_places(struct inject *i, struct remote *r)
 	if (at < 0)
 		return at;
 	i->base = (uint64_t)at;
-	at = call(r, SYS_mmap, 0, i->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-		  i->rings.there, 0);
+	at = call(r, SYS_mmap, 0, i->shared_bytes, PROT_NONE, MAP_SHARED, i->rings.there, 0);
 	if (at < 0)
 		return at;
 	i->shared = (uint64_t)at;
+	at = open_place(r, i->shared, i->shared_bytes);
+	if (at < 0)
+		return at;
 	call(r, SYS_madvise, i->shared, i->shared_bytes, MADV_DONTDUMP, 0, 0, 0);
 	call(r, SYS_madvise, i->shared, i->shared_bytes, MADV_NOHUGEPAGE, 0, 0, 0);
 	return 0;
@@ -173,8 +215,10 @@ static int64_t fill_places(struct inject *i, struct remote *r)
 	if (err >= 0)
 		err = call(r, SYS_madvise, own, PAGE, MADV_WIPEONFORK, 0, 0, 0);
 	if (err >= 0)
-		err = call(r, SYS_mmap, behind, m->memory_bytes, PROT_READ | PROT_WRITE,
+		err = call(r, SYS_mmap, behind, m->memory_bytes, PROT_NONE,
 			   fixed | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (err >= 0)
+		err = open_place(r, behind, m->memory_bytes);
 	if (err >= 0) /* hardly any of it is touched; not every kernel has such pages */
 		call(r, SYS_madvise, behind, m->memory_bytes, MADV_NOHUGEPAGE, 0, 0, 0);
 	for (size_t n = 0; err >= 0 && n < i->plan.nr_islands; n++)
@@ -199,7 +243,7 @@ static int place(struct remote *r, void *arg)
 	int err = there ? (int)p->what(i, r) : -EBADF;
 
 	if (err && !i->why[0])
-		give_failure(i->why, "cannot map what is needed", err);
+		explain(i, "cannot map what is needed", err);
 	if (there && (p->closes || err)) {
 		call(r, SYS_close, (uint64_t)i->code.there, 0, 0, 0, 0, 0);
 		call(r, SYS_close, (uint64_t)i->rings.there, 0, 0, 0, 0, 0);

@@ -23,6 +23,7 @@
 
 #include "record/base/clock.h"
 #include "record/base/proc.h"
+#include "record/inject/reasons.h"
 #include "record/inject/remote_check.h"
 #include "record/inject/remote_frame.h"
 #include "record/inject/remote_thread.h"
@@ -31,34 +32,11 @@
 #define YIELDS	 200   /* looks at a thread that is about to stop, before there are pauses */
 #define WAIT_NS	 20000 /* such a pause */
 
+#define AGAIN_NS 1000000 /* before a thread is looked for that makes a system call */
+
 #define TRAP_FLAG 0x100 /* of eflags */
 
 #define SYSCALL_STOP (SIGTRAP | 0x80) /* by PTRACE_O_TRACESYSGOOD */
-
-/* Wait for the next stop of the thread, until @until_ns, or 0: without an end.  Returns 0 with its
- * wait status, -ETIMEDOUT, or -ESRCH: it has ended, and is not held any more. */
-static int wait_stop(struct remote *r, uint64_t until_ns, int *status)
-{
-	for (unsigned int looks = 0;; looks++) {
-		const int flags = (until_ns ? WNOHANG : 0) | __WALL | __WNOTHREAD;
-		const pid_t got = waitpid(r->tid, status, flags);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got == r->tid && WIFSTOPPED(*status))
-			return 0;
-		if (got) {
-			r->tid = 0;
-			return -ESRCH;
-		}
-		if (clock_now_ns() > until_ns)
-			return -ETIMEDOUT;
-		if (looks < YIELDS)
-			sched_yield();
-		else
-			nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
-	}
-}
 
 static bool is_event(int status)
 {
@@ -74,6 +52,48 @@ static bool is_syscall(int status)
 static int signal_of(int status)
 {
 	return is_event(status) || is_syscall(status) ? 0 : WSTOPSIG(status);
+}
+
+/* Not the thread that is held, but @tid has stopped or ended: one that was tried before, and is
+ * traced until our thread ends.  It goes on.  False: it may be ours, by another number, for it has
+ * begun a program. */
+static bool is_another(const struct remote *r, pid_t tid, int status)
+{
+	if (tid <= 0 || tid == r->tid)
+		return false;
+	if (WIFSTOPPED(status) && is_event(status) && WSTOPSIG(status) != SIGTRAP)
+		ptrace(PTRACE_LISTEN, tid, NULL, NULL); /* it stays stopped, as it should */
+	else if (WIFSTOPPED(status))
+		ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)signal_of(status));
+	return proc_has_thread(r->pid, r->tid);
+}
+
+/* Wait for the next stop of the thread, until @until_ns, or 0: without an end.  Whoever waits for
+ * its number alone is not woken when another thread begins a program: a main thread that ends so
+ * has lost the number by the time that is told.
+ *
+ * Returns 0 with its wait status, -ETIMEDOUT, or -ESRCH: it has ended, and is not held any more. */
+static int wait_stop(struct remote *r, uint64_t until_ns, int *status)
+{
+	for (unsigned int looks = 0;; looks++) {
+		const int flags = (until_ns ? WNOHANG : 0) | __WALL | __WNOTHREAD;
+		const pid_t got = waitpid(-1, status, flags);
+
+		if ((got < 0 && errno == EINTR) || is_another(r, got, *status))
+			continue;
+		if (got == r->tid && WIFSTOPPED(*status))
+			return 0;
+		if (got) {
+			r->tid = 0;
+			return -ESRCH;
+		}
+		if (clock_now_ns() > until_ns)
+			return -ETIMEDOUT;
+		if (looks < YIELDS)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	}
 }
 
 /* Let it go on by @request, with signal @sig if that is not 0, to its next stop. */
@@ -145,7 +165,11 @@ static int prepare(struct remote *r, const struct remote_call_seen *seen, const 
 	err = remote_check(r->tid, &r->was, &r->code, maps, why);
 	if (err)
 		return err;
-	remote_leave_sequence(r->tid, &r->was);
+	*why = "makes no system calls, and only from Linux 5.13 on one knows whether it may be "
+	       "interrupted elsewhere";
+	err = remote_leave_sequence(r->tid, &r->was);
+	if (err)
+		return err;
 	back = remote_restart_again(&r->restart, &r->was);
 	*why = "has no room on its stack";
 	err = remote_frame_write(r->tid, &back, r->mask, &r->code, &r->frame);
@@ -156,7 +180,7 @@ static int prepare(struct remote *r, const struct remote_call_seen *seen, const 
 	back = regs_back(r);
 	err = write_regs(r->tid, &back);
 	r->prepared = !err;
-	return err ? err : write_mask(r->tid, UINT64_MAX);
+	return err ? err : write_mask(r->tid, remote_blocked(r->tid));
 }
 
 /*
@@ -225,7 +249,7 @@ static int hold(struct remote *r, pid_t tid, const struct maps *maps, const char
 	remote_call_look_last(&seen, r->pid, tid);
 	if (!r->since_ns)
 		r->since_ns = clock_now_ns();
-	*why = "has a thread that does not stop";
+	*why = REASON_RUNS_ON;
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
 	err = wait_interrupt(r, clock_now_ns() + LIMIT_NS);
 	if (err)
@@ -256,15 +280,13 @@ static int examine(struct remote *r, const struct remote_threads *threads, struc
 	return err;
 }
 
-/* As remote_run(), to its calls. */
-static int begin(struct remote *r, pid_t pid, const char **why)
+/* As begin(). */
+static int try_to_begin(struct remote *r, const char **why)
 {
 	struct remote_threads threads = {.nr = 0};
 	struct maps maps = {0};
-	int err;
+	int err = remote_threads_choose(&threads, r->pid, why);
 
-	*r = (struct remote){.pid = pid};
-	err = remote_threads_choose(&threads, pid, why);
 	if (!err)
 		err = examine(r, &threads, &maps, why);
 	/* the next one, if one has ended or has no stack for that */
@@ -278,6 +300,18 @@ static int begin(struct remote *r, pid_t pid, const char **why)
 	return err;
 }
 
+/* As remote_run(), to its calls. */
+static int begin(struct remote *r, pid_t pid, const char **why)
+{
+	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
+	int err;
+
+	*r = (struct remote){.pid = pid};
+	while ((err = try_to_begin(r, why)) == -EAGAIN && clock_now_ns() < until_ns)
+		nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);
+	return err;
+}
+
 /* Let it go on until it stops at the beginning or the end of a system call. */
 static int to_syscall(struct remote *r)
 {
@@ -285,7 +319,7 @@ static int to_syscall(struct remote *r)
 
 	while (!(err = go_on(r, PTRACE_SYSCALL, sig, &status)) && !is_syscall(status)) {
 		sig = signal_of(status);
-		/* all are blocked but this one, and those of faults */
+		/* all are blocked but this one, those of faults, and perhaps SIGSYS */
 		if (sig && sig != SIGSTOP)
 			return -EFAULT;
 	}

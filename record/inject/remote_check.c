@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/rseq.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,22 +28,26 @@ static int read_memory(pid_t tid, uint64_t at, void *to, size_t len)
 	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
 }
 
-void remote_leave_sequence(pid_t tid, struct user_regs_struct *regs)
+int remote_leave_sequence(pid_t tid, struct user_regs_struct *regs)
 {
-	struct __ptrace_rseq_configuration config;
+	struct __ptrace_rseq_configuration config = {0};
 	struct rseq_cs cs;
 	uint64_t at;
+	long got = ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(config),
+			  &config);
 
-	if (ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(config),
-		   &config) != sizeof(config) ||
-	    !config.rseq_abi_pointer)
-		return;
+	/* no system call is made in a sequence */
+	if (got != sizeof(config) && (long)regs->orig_rax < 0)
+		return -EAGAIN;
+	if (!config.rseq_abi_pointer)
+		return 0;
 	if (read_memory(tid, config.rseq_abi_pointer + offsetof(struct rseq, rseq_cs), &at,
 			sizeof(at)) ||
 	    !at || read_memory(tid, at, &cs, sizeof(cs)))
-		return;
+		return 0;
 	if (regs->rip - cs.start_ip < cs.post_commit_offset)
 		regs->rip = cs.abort_ip;
+	return 0;
 }
 
 /* Is the stack below @sp nobody else's?  It is in the main thread's, and in one that begins with
@@ -61,6 +66,15 @@ static bool dispatches(pid_t tid)
 
 	return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, sizeof(config), &config) &&
 	       config.mode;
+}
+
+uint64_t remote_blocked(pid_t tid)
+{
+	struct dispatch config;
+
+	if (ptrace((enum __ptrace_request)GET_DISPATCH, tid, sizeof(config), &config))
+		return ~(UINT64_C(1) << (SIGSYS - 1));
+	return UINT64_MAX;
 }
 
 bool remote_is_64_bit(pid_t tid, const struct user_regs_struct *regs)

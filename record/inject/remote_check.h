@@ -3,6 +3,7 @@
 #define RECORD_REMOTE_CHECK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -19,7 +20,14 @@ int remote_check(pid_t tid, const struct user_regs_struct *regs, const struct re
 		 const struct maps *maps, const char **why);
 
 /* A thread in the middle of a restartable sequence (rseq(2)) that lost its processor, as it did by
- * our stop, goes on where that is handled.  The kernel does this only while its pc is in there. */
-void remote_leave_sequence(pid_t tid, struct user_regs_struct *regs);
+ * our stop, goes on where that is handled.  The kernel does this only while its pc is in there.
+ * Returns 0; or -EAGAIN: it may be in one, for it is in no system call, and kernels before 5.13 do
+ * not tell. */
+int remote_leave_sequence(pid_t tid, struct user_regs_struct *regs);
+
+/* The signals to be blocked while thread @tid, which is stopped by ptrace(2), executes calls: all;
+ * but before Linux 6.4 not SIGSYS.  There nothing tells whether its calls are dispatched to itself,
+ * and by a signal that was blocked the kernel would take its handler away. */
+uint64_t remote_blocked(pid_t tid);
 
 #endif

@@ -106,7 +106,7 @@ static int look(struct remote_threads *out, pid_t pid, char *text, const char **
 		if (!proc_read(text, TEXT_SIZE, "/proc/%d/task/%d/status", (int)pid, (int)tid))
 			continue;
 		err = check_status(text, why);
-		rank = err ? RANK_NONE : rank_of(pid, tid, text);
+		rank = err || proc_is_worker(pid, tid) ? RANK_NONE : rank_of(pid, tid, text);
 		if (rank != RANK_NONE)
 			add(out, tid, rank);
 	}

@@ -13,10 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
+#include "record/base/own_number.h"
 #include "record/base/proc.h"
 #include "record/inject/image.h"
 #include "record/inject/inject.h"
 #include "record/inject/names.h"
+#include "record/inject/reasons.h"
 #include "record/inject/remote.h"
 #include "record/inject/remove.h"
 #include "record/inject/threads.h"
@@ -68,6 +71,8 @@ static enum image_found read_image(struct found *f)
 		if (is_rings(m) && !f->rings)
 			f->rings = m->start;
 	}
+	in->pid = f->pid;
+	in->own_numbers = own_number_differs(f->pid);
 	in->mem = f->mem;
 	in->injected = &f->injected;
 	in->base = first ? first->start : 0;
@@ -101,7 +106,7 @@ bool inject_is_in(pid_t pid)
 	struct maps maps = {0};
 	bool any = false;
 
-	if (!maps_read(&maps, pid))
+	if (!maps_read(&maps, living_thread(pid)))
 		for (size_t i = 0; i < maps.nr; i++)
 			any |= is_code(&maps.v[i]);
 	maps_release(&maps);
@@ -179,7 +184,7 @@ static bool close_files(pid_t pid, struct remote *r)
 	bool any = false;
 	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)living_thread(pid));
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		const uint64_t args[6] = {strtoul(entry->d_name, NULL, 10)};
@@ -232,7 +237,7 @@ static int take_out(struct found *f, bool known, struct inject_cost *cost, char 
 	if (err == -EBUSY)
 		snprintf(why, INJECT_WHY, "has a thread that does not leave what was put there");
 	else if (err == -ETIME)
-		snprintf(why, INJECT_WHY, "has a thread that does not stop");
+		snprintf(why, INJECT_WHY, REASON_RUNS_ON);
 	else if (err == -EILSEQ)
 		snprintf(why, INJECT_WHY, "has code that something else has changed since");
 	else if (err)
@@ -264,7 +269,7 @@ int inject_remove_now(pid_t pid, bool own, struct inject_cost *cost, char *why)
 	char path[32];
 	enum image_found image;
 	bool any = close_files(pid, NULL);
-	int err = f ? maps_read(&f->maps, pid) : -ENOMEM;
+	int err = f ? maps_read(&f->maps, living_thread(pid)) : -ENOMEM;
 
 	why[0] = '\0';
 	if (err) {
@@ -275,7 +280,7 @@ int inject_remove_now(pid_t pid, bool own, struct inject_cost *cost, char *why)
 	for (size_t i = 0; i < f->maps.nr; i++)
 		any |= is_code(&f->maps.v[i]);
 	f->pid = pid;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)living_thread(pid));
 	f->mem = any ? open(path, O_RDWR | O_CLOEXEC) : -1;
 	if (f->mem >= 0) {
 		image = read_image(f);
@@ -293,7 +298,7 @@ int inject_remove_now(pid_t pid, bool own, struct inject_cost *cost, char *why)
 		close(f->mem);
 	} else if (any) {
 		err = -errno;
-		snprintf(why, INJECT_WHY, "does not let its memory be written: %s", strerror(-err));
+		reason_denied(why, err);
 	}
 	maps_release(&f->maps);
 	free(f->inside.text);

@@ -8,9 +8,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "record/base/living.h"
+#include "record/base/own_number.h"
 #include "record/base/proc.h"
 #include "record/inject/inject.h"
 #include "record/inject/own_thread.h"
+#include "record/inject/reasons.h"
 #include "record/ptrace/stop_all.h"
 #include "record/target/target.h"
 
@@ -85,6 +88,7 @@ static struct preload_range main_stack(pid_t pid)
 struct looking {
 	pid_t pid;
 	int mem;
+	bool own_numbers; /* as own_number_differs() */
 	struct places places;
 	const char *why; /* they cannot be recorded; NULL: they can */
 	struct inject_cost *cost;
@@ -96,8 +100,11 @@ static int look_at_stopped(void *ctx, const struct stop_all *s, size_t i)
 	struct user_regs_struct regs;
 	pid_t tid;
 
-	if (!l->why && !stop_all_regs(s, i, &tid, &regs))
-		l->why = look_at(l->mem, tid, &regs, &l->places);
+	if (l->why || stop_all_regs(s, i, &tid, &regs))
+		return 0;
+	if (l->own_numbers)
+		tid = own_number_of(l->pid, tid);
+	l->why = look_at(l->mem, tid, &regs, &l->places);
 	return 0;
 }
 
@@ -120,17 +127,20 @@ static int look_once(void *arg)
 int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
 			    struct inject_cost *cost, char *why)
 {
-	const struct target t = {.pid = pid, .task = pid};
-	struct looking l = {.pid = pid, .mem = mem, .cost = cost};
+	const struct target t = {.pid = pid, .task = living_thread(pid)};
+	struct looking l = {
+		.pid = pid, .mem = mem, .own_numbers = own_number_differs(pid), .cost = cost};
 	const uint64_t *bits = l.places.bits;
 	int err = -ETIMEDOUT;
 
 	for (int tries = 0; err == -ETIMEDOUT && tries < TRIES; tries++)
 		err = inject_in_thread(look_once, &l);
-	if (err) {
+	if (err == -ETIMEDOUT)
+		snprintf(why, INJECT_WHY, REASON_RUNS_ON);
+	else if (err)
 		snprintf(why, INJECT_WHY, "cannot be stopped: %s", strerror(-err));
+	if (err)
 		return err;
-	}
 	for (size_t i = 0; i < BLOCK / 4 && !to->tid_offset; i++)
 		if (bits[i / 64] >> i % 64 & 1)
 			to->tid_offset = 4 * i;
@@ -196,6 +206,7 @@ static bool read_there(const struct inject_inside *in, uint64_t into, void *to, 
 static bool is_noted(const struct inject_inside *in, const struct inject_thread *t)
 {
 	const uint32_t nr = in->head.nr_threads;
+	const pid_t tid = in->own_numbers ? own_number_of(in->pid, t->tid) : t->tid;
 
 	for (uint32_t i = 0; i < INJECTED_TRIES && i < nr; i++) {
 		uint32_t n = (injected_first_place(t->regs.fs_base, nr) + i) % nr;
@@ -205,7 +216,7 @@ static bool is_noted(const struct inject_inside *in, const struct inject_thread 
 			return true;
 		if (!note.tcb)
 			return false; /* no place is ever free again */
-		if (note.tcb == t->regs.fs_base && note.tid == (uint32_t)t->tid)
+		if (note.tcb == t->regs.fs_base && note.tid == (uint32_t)tid)
 			return note.inside;
 	}
 	return false;

@@ -19,6 +19,8 @@ int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct 
 
 /* The code in a process, and whether a thread is in it. */
 struct inject_inside {
+	pid_t pid;
+	bool own_numbers; /* as own_number_differs() */
 	int mem;
 	uint64_t base;		    /* of the image */
 	struct injected_image head; /* as it is there */

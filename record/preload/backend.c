@@ -17,6 +17,7 @@
 
 #include "mleak.h"
 #include "record/base/clock.h"
+#include "record/base/own_number.h"
 #include "record/base/rlimits.h"
 #include "record/preload/launch_preloaded.h"
 #include "record/preload/process/process_table.h"
@@ -41,8 +42,9 @@ struct preload {
 	uint64_t give_back_ns, delay_ns, taken_ns;
 	int fd; /* an eventfd */
 	struct wakeup sleeper;
-	bool stopped; /* by preload_stop() */
-	bool guard;   /* as struct preload_opts has it */
+	bool stopped;	  /* by preload_stop() */
+	bool guard;	  /* as struct preload_opts has it */
+	bool own_numbers; /* as own_number_differs() of the process that was adopted */
 };
 
 static uint64_t to_ns(void *ctx, uint64_t time)
@@ -74,6 +76,15 @@ static uint32_t process_in(void *ctx, uint32_t slot)
 	const struct preload *p = ctx;
 
 	return preload_processes_in(p->processes, slot);
+}
+
+/* One that has ended keeps the number by which it called itself. */
+static uint32_t thread_in(void *ctx, uint32_t tgid, uint32_t own)
+{
+	const struct preload *p = ctx;
+	uint32_t tid = p->own_numbers ? (uint32_t)own_number_find((pid_t)tgid, (pid_t)own) : own;
+
+	return tid ? tid : own;
 }
 
 static bool has_ended(void *ctx, uint32_t slot)
@@ -155,6 +166,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .to_ns = to_ns,
 					  .process_in = process_in,
 					  .has_ended = has_ended,
+					  .thread_in = thread_in,
 					  .named = on_named,
 					  .ctx = p};
 	struct preload_processes_opts processes = {
@@ -245,6 +257,7 @@ int preload_adopt(struct preload *p, pid_t pid)
 	char name[16];
 
 	snprintf(name, sizeof(name), "%d", (int)pid);
+	p->own_numbers = own_number_differs(pid);
 	p->memory->hello = 1;
 	first->pid = (uint32_t)pid;
 	first->program = 1 << PRELOAD_SLOT_BITS;

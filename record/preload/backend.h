@@ -47,7 +47,8 @@ int preload_new(struct preload **out, const struct preload_opts *opts);
 int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
 
 /* Process @pid, which runs, is to write into the memory: it is the first process there, and has
- * its go.  Returns 0, or -errno after one sentence was logged. */
+ * its go.  It may be in another pid namespace.  Returns 0, or -errno after one sentence was logged.
+ */
 int preload_adopt(struct preload *p, pid_t pid);
 
 /* The memory itself, and how many bytes it has; borrowed. */

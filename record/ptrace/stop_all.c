@@ -14,10 +14,12 @@
 
 #include "array.h"
 #include "record/base/clock.h"
+#include "record/base/living.h"
 #include "record/base/proc.h"
 
 #define LIMIT_NS 250000000u
-#define WAIT_NS	 20000 /* between two looks */
+#define WAIT_NS	 20000	 /* between two looks */
+#define STUCK_NS 5000000 /* more than it takes to read from a disk */
 
 struct stop_thread {
 	pid_t tid;
@@ -47,8 +49,12 @@ static int seize(struct stop_all *s, pid_t tid)
 {
 	if (grow_array(&s->v, s->nr, &s->room, sizeof(*s->v)))
 		return -ENOMEM;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
-		return errno == ESRCH ? 0 : -errno;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
+		int err = errno;
+
+		/* one that has just ended, as a main thread may have long ago, is forbidden, too */
+		return err == ESRCH || !living_is(tid) ? 0 : -err;
+	}
 	s->v[s->nr++] = (struct stop_thread){.tid = tid, .traced_ns = clock_now_ns()};
 	s->most = tid > s->most ? tid : s->most;
 	return 0;
@@ -65,7 +71,7 @@ static bool are_all(const struct stop_all *s, pid_t pid)
 	for (size_t i = 0; i < s->nr; i++)
 		nr += s->v[i].stopped;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	return nr && !stat(path, &st) && st.st_nlink == nr + 2;
+	return nr && !s->has_workers && !stat(path, &st) && st.st_nlink == nr + 2;
 }
 
 static int seize_new(struct stop_all *s, pid_t pid)
@@ -81,10 +87,50 @@ static int seize_new(struct stop_all *s, pid_t pid)
 	if (!dir)
 		return -errno;
 	while (!err && (tid = proc_next_thread(dir)) > 0)
-		if (!is_known(s, tid, &next))
+		if (is_known(s, tid, &next))
+			continue;
+		else if (proc_is_worker(pid, tid))
+			s->has_workers = true;
+		else
 			err = seize(s, tid);
 	closedir(dir);
 	return err;
+}
+
+/* How often thread @tid has got a processor, if it waits where nothing stops it; else, or where
+ * that is not known, -1. */
+static long long count_turns(pid_t pid, pid_t tid)
+{
+	long long turns = -1;
+	char text[128];
+
+	if (proc_is_uninterruptible(pid, tid) &&
+	    proc_read(text, sizeof(text), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid))
+		sscanf(text, "%*u %*u %lld", &turns);
+	return turns;
+}
+
+static bool is_stuck(pid_t pid, pid_t tid)
+{
+	const long long turns = count_turns(pid, tid);
+
+	if (turns < 0)
+		return false;
+	nanosleep(&(struct timespec){.tv_nsec = STUCK_NS}, NULL);
+	return count_turns(pid, tid) == turns;
+}
+
+/* One that waits for a child of vfork(2), or a device that is gone, would have all others stand in
+ * vain. */
+static int wait_for_stuck(const struct stop_all *s, pid_t pid)
+{
+	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
+
+	for (size_t i = 0; i < s->nr; i++)
+		while (is_stuck(pid, s->v[i].tid))
+			if (clock_now_ns() > until_ns)
+				return -ETIMEDOUT;
+	return 0;
 }
 
 /* Has @t stopped or ended? */
@@ -132,14 +178,17 @@ static int stop_from(struct stop_all *s, size_t first, uint64_t until_ns, stop_a
 
 int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx)
 {
-	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
 	size_t before = 0;
+	uint64_t until_ns;
 	int err;
 
 	/* else the kernel lets a sleep of 20 us take 70 */
 	prctl(PR_SET_TIMERSLACK, 1);
 	/* To be traced takes as long as to be stopped, and stops nothing. */
 	err = seize_new(s, pid);
+	if (!err)
+		err = wait_for_stuck(s, pid);
+	until_ns = clock_now_ns() + LIMIT_NS;
 	/* one that had not stopped yet may have started another */
 	while (!err && s->nr > before) {
 		err = stop_from(s, before, until_ns, visit, ctx);

@@ -14,17 +14,19 @@ struct stop_thread;
 struct stop_all {
 	struct stop_thread *v;
 	size_t nr, room;
-	pid_t most; /* the greatest number */
+	pid_t most;	  /* the greatest number */
+	bool has_workers; /* there are some of the kernel's own, which are not stopped */
 };
 
 /* Look at the @i-th thread, which has just stopped; others may still run.  Returns 0, or what
  * stop_all_begin() returns at once then. */
 typedef int stop_all_visit_fn(void *ctx, const struct stop_all *s, size_t i);
 
-/* Stop all threads of @pid, also those that are started meanwhile, and have @visit, if that is not
- * NULL, called of each with @ctx.  It is let go with stop_all_end(), or by the end of the calling
- * thread.  Returns 0; -ETIMEDOUT: one has not stopped within a quarter of a second; what @visit
- * returned; or -errno of ptrace(2). */
+/* Stop all threads of @pid that execute its code, also those that are started meanwhile, and have
+ * @visit, if that is not NULL, called of each with @ctx.  It is let go with stop_all_end(), or by
+ * the end of the calling thread.  Returns 0; -ETIMEDOUT: one has not stopped within a quarter of a
+ * second, or waits in the kernel for longer, and then none was stopped; what @visit returned; or
+ * -errno of ptrace(2). */
 int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx);
 
 /* The registers of the @i-th of @s->nr threads.  Returns 0, -ESRCH: it has ended, or -errno. */

@@ -17,52 +17,36 @@
 
 #include "mleak.h"
 #include "record/base/kernel.h"
+#include "record/base/living.h"
 #include "record/base/proc.h"
 #include "record/privilege/privileges.h"
-
-/* Is @tid a thread that has not ended?  A main thread that has, stays as a zombie. */
-static bool is_alive(pid_t tid)
-{
-	char stat[512];
-	const char *state;
-
-	proc_read(stat, sizeof(stat), "/proc/%d/stat", (int)tid);
-	state = strrchr(stat, ')');
-	return state && state[1] == ' ' && !strchr("ZX", state[2]);
-}
 
 /* Set t->task to the first thread that lives, but not to @not. */
 static void find_task(struct target *t, pid_t not )
 {
-	DIR *dir = proc_threads(t->pid);
-	pid_t tid;
+	const pid_t tid = living_other(t->pid, not );
 
-	if (!dir)
-		return;
-	while ((tid = proc_next_thread(dir)) != 0 && (tid == not || !is_alive(tid)))
-		;
 	if (tid)
 		t->task = tid;
-	closedir(dir);
 }
 
 /* Set t->task anew if that thread has ended; it stays as it is when all have. */
 static void find_living(struct target *t)
 {
-	if (!is_alive(t->task))
+	if (!living_is(t->task))
 		find_task(t, 0);
 }
 
 void target_find_other(struct target *t)
 {
 	/* The main thread may still look alive, on its way out. */
-	if (t->task == t->pid || !is_alive(t->task))
+	if (t->task == t->pid || !living_is(t->task))
 		find_task(t, t->pid);
 }
 
 bool target_lacks_main(const struct target *t)
 {
-	return !is_alive(t->pid);
+	return !living_is(t->pid);
 }
 
 static void describe(struct target *t)
@@ -135,12 +119,12 @@ static void explain_denied(const struct target *t)
 		log_error("cannot watch process %d: it is protected (a set-user-ID program, file "
 			  "capabilities, or prctl(PR_SET_DUMPABLE, 0)), and mleak lacks "
 			  "CAP_SYS_PTRACE; "
-			  "run it as root, or give it CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE",
+			  "run it as root, or give it that, and for eBPF CAP_BPF and CAP_PERFMON",
 			  pid);
 	else
 		log_error("cannot watch process %d: it belongs to another user, and mleak lacks "
-			  "CAP_SYS_PTRACE; run it as root, or give it CAP_BPF, CAP_PERFMON and "
-			  "CAP_SYS_PTRACE",
+			  "CAP_SYS_PTRACE; run it as root, or give it that, and for eBPF CAP_BPF "
+			  "and CAP_PERFMON",
 			  pid);
 }
 

@@ -27,18 +27,20 @@ import get
 import image
 import module
 
-CORE = (r"live/test_(samples\.SampleTest|attach|backtrace|life|kernel_stacks\."
+# But what has to be done in a time that passes faster there.
+UNIT = r"^unit/(?!.*its_time_goes_on)"
+CORE = (r"live/test_(samples\.SampleTest|attach|backtrace|life|inject_(exact|life|states)|kernel_stacks\."
         r"|kernel_user_stacks\.UserStacksTest\.test_each)"
-        r"|SampleWithoutReturnProbesTest\.test_(threads|cxx)$")
+        r"|SampleWithoutReturnProbesTest\.test_(threads|cxx)$|" + UNIT)
 # At once in a guest: most of them wait for the kernel to take out probes.
 JOBS = "5"
 SHORT = (r"guest/test_verifier|test_samples\.SampleTest(Preloaded)?\.test_single$|test_attach\.AttachTest\.test_stopped_by_sigint"
-         r"|guest/test_clocks\.ClocksTest\.test_single|test_guest_refusals\.MultiTest")
-# Where eBPF is refused: that, and what the preloaded library does.
+         r"|guest/test_clocks\.ClocksTest\.test_single|test_guest_refusals\.MultiTest|test_guest_inject\.InjectTest")
+# Where eBPF is refused: that, and what the preloaded library and injected code do.
 REFUSED_KERNELS = ("5.10",)
-REFUSED = r"^guest/|test_samples\.SampleTestPreloaded"
+REFUSED = r"^guest/|test_samples\.SampleTestPreloaded|live/test_inject_(exact|life|states)|" + UNIT
 LOCKED = "lockdown=confidentiality"
-LOCKED_DOWN = "LockdownTest|OldKernelTest|test_clocks"
+LOCKED_DOWN = r"LockdownTest|OldKernelTest|test_clocks|test_guest_inject\.(Inject|Clocks)Test"
 # Seconds for a guest; on a machine with much else to do it needs many times what it needs alone.
 PATIENCE = 3000
 
@@ -50,7 +52,7 @@ def boots_of(kernels, args):
     for kernel in kernels:
         wanted = args.filter or (SHORT if args.short else REFUSED if kernel in REFUSED_KERNELS else
                                  "^guest/|" + CORE)
-        yield Boot(kernel, "", "", ["guest", "live"], wanted)
+        yield Boot(kernel, "", "", ["unit", "guest", "live"], wanted)
         if not args.short:
             yield Boot(kernel, "locked down, tsc", "%s %s" % (LOCKED, boot.TRUST_TSC), ["guest"],
                        args.filter or LOCKED_DOWN)

@@ -3,6 +3,7 @@
 The guest has them at the same paths; so the project is there under its own path, too.
 """
 
+import glob
 import os
 import re
 import shutil
@@ -21,6 +22,8 @@ FILES = """/bin /sbin /lib /lib64 /etc/passwd /etc/group /etc/nsswitch.conf /etc
     /usr/lib/locale/C.utf8""".split()
 FOLDERS = ["proc", "sys", "dev", "tmp", "run", "root", "var", "var/tmp", "srv"]
 BENCHES = ["tests/bench/" + name for name in ("cost_target", "cost_probes", "cost.bpf.o")]
+# Of tests/unit, what depends on the kernel: system calls that other processes are made to execute.
+UNIT = "test_inject_remote*"
 COMPILER = ["cpp-%s", "gcc-%s", "libgcc-%s-dev", "libc6-dev", "linux-libc-dev", "libcrypt-dev"]
 NEEDED = re.compile(r"/(usr/)?(lib|include)/")
 NOT_NEEDED = re.compile(r"/(lto1|plugin/.*|lib(asan|tsan|ubsan|lsan|hwasan|itm)[^/]*|.*_p\.a|[^/]*san[^/]*\.[ao])$")
@@ -99,6 +102,13 @@ def project_names(build, programs):
             names.add(os.path.join(TESTS, name))
     for name in ("live", "guest", "bench"):
         names.add_tree(os.path.join(TESTS, name))
+    names.add(os.path.join(ROOT, "samples", "sample.h"))
+    names.add(os.path.join(TESTS, "fuzz", "corpus"))  # run.py looks there
+    for path in glob.glob(os.path.join(TESTS, "unit", UNIT + ".c")):
+        program = os.path.join(build, "tests", "unit", os.path.basename(path)[:-2])
+        if os.path.exists(program):
+            names.add(path)
+            names.add_program(program)
     return names
 
 

@@ -4,7 +4,7 @@ import os
 import unittest
 
 from injecttest import KINDS, PATH, InjectCase, State, ours_in
-from mleaktest import AS_NOBODY, Sum, parse_totals, wait_until
+from mleaktest import AS_NOBODY, end_process, wait_until
 
 
 @unittest.skipIf(os.geteuid(), "needs root, to be another user")
@@ -22,6 +22,20 @@ class UsersTest(InjectCase):
         self.detach(mleak)
         self.assertEqual(self.sum_of(PATH, trace), leaked)
         self.assert_unchanged(target.pid, state, whole=True)
+        target.end()
+
+    def test_ones_own_recorder_is_killed(self):
+        """By the same user's next one all is found that it left."""
+        target = self.start_target(threads=4, **AS_NOBODY)
+        os.chmod(self.dir, 0o777)
+        state = State(target.pid)
+        target.go()
+        mleak = self.attach(target.pid, **AS_NOBODY)
+        target.check()
+        end_process(mleak)
+        self.assertNotEqual(ours_in(target.pid), [])
+        target.check()
+        self.assert_exact(target, state=state, **AS_NOBODY)
         target.end()
 
     def test_anothers_process(self):
@@ -52,27 +66,9 @@ class ExactTest(InjectCase):
     def check_exact(self, kind):
         target = self.start_target(kind)
         target.go()
-        before = target.pause(empty=True)
-        state = State(target.pid)
-        mleak = self.attach(target.pid)
-        target.go()
-        blocks, leaked = target.leak()
-        target.check()
-        held = target.pause()
-        said = self.detach(mleak)
-        self.assertIn("0 lost", said)
-        self.assertEqual((blocks, leaked), (23, 23 * 47))
-        self.assertEqual(self.info()["with"], "inject")
-        trace = self.path("x.mlk")
-        totals = parse_totals(self.report(trace))
-        self.assertEqual(totals.lost, 0)
+        totals = self.assert_exact(target)
         if "musl" not in kind:  # Debian's is built without unwind tables: nobody gets below main()
             self.assert_whole(totals)
-        self.assertEqual(totals.outstanding, Sum(held.blocks + blocks, held.bytes + leaked))
-        self.assertEqual(totals.allocations.blocks, held.calls - before.calls + blocks)
-        self.assertEqual(self.sum_of(PATH), leaked)
-        self.assertEqual(self.sum_of(["leak_here"]), leaked)
-        self.assert_unchanged(target.pid, state)
         target.end()
 
 

@@ -17,15 +17,30 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "record/base/clock.h"
+#include "record/base/kernel.h"
 #include "record/inject/remote.h"
 
 #define MS UINT64_C(1000000)
+
+static inline bool kernel_at_least(int major, int minor)
+{
+	struct utsname name;
+
+	return !uname(&name) && kernel_release_at_least(name.release, major, minor, 0);
+}
+
+/* Before, a thread can be held in a system call alone. */
+static inline bool is_sequence_told(void)
+{
+	return kernel_at_least(5, 13);
+}
 
 /* What a target tells its test: memory of both. */
 struct told {

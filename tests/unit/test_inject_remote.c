@@ -236,6 +236,53 @@ static void threads_that_come_and_go(void **state)
 	end_target(&t);
 }
 
+static void *become_another_program(void *arg)
+{
+	struct told *told = arg;
+
+	while (!told->aux)
+		usleep(200);
+	execl("/bin/true", "true", (char *)NULL);
+	_exit(1);
+}
+
+/* The main thread is the one that is disturbed least. */
+static void run_until_another_program(struct told *told)
+{
+	pthread_t thread;
+	int pipes[2];
+	char byte;
+
+	pthread_create(&thread, NULL, become_another_program, told);
+	told->wrong += pipe(pipes) != 0;
+	told->ready = 1;
+	told->wrong += read(pipes[0], &byte, 1) != 1;
+}
+
+/* The main thread's number is another one's from then on, and whoever waits for that number alone
+ * is not woken by the kernel. */
+static void another_thread_begins_a_program(void **state)
+{
+	const uint64_t until_ns = clock_now_ns() + 20000 * MS;
+	struct target_process t;
+	struct there r;
+
+	(void)state;
+	start_target(&t, run_until_another_program);
+	wait_ready(&t);
+	wait_state(t.pid, 'S');
+	begin_there(&r, t.pid);
+	r.nr = SYS_pause;
+	r.asked = 1;
+	t.told->aux = 1;
+	while (r.asked && clock_now_ns() < until_ns)
+		usleep(200);
+	assert_int_equal(r.asked, 0);
+	assert_int_equal(r.err, -ESRCH);
+	end_there(&r);
+	end_target(&t);
+}
+
 /* In a restartable sequence, which only its being interrupted ends. */
 static void run_sequence(struct told *told)
 {
@@ -277,6 +324,11 @@ static void sequences_begin_anew(void **state)
 		skip();
 	start_target(&t, run_sequence);
 	wait_ready(&t);
+	if (!is_sequence_told()) {
+		assert_int_equal(try_begin(&r, t.pid), -EAGAIN);
+		end_target(&t);
+		return;
+	}
 	for (int i = 0; i < 50; i++) {
 		const uint64_t until_ns = clock_now_ns() + 20000 * MS;
 		uint64_t before;
@@ -301,6 +353,7 @@ int main(void)
 		cmocka_unit_test(signals_come_once_each),
 		cmocka_unit_test(job_control_is_as_without),
 		cmocka_unit_test(threads_that_come_and_go),
+		cmocka_unit_test(another_thread_begins_a_program),
 		cmocka_unit_test(sequences_begin_anew),
 	};
 

@@ -97,6 +97,7 @@ static void a_thread_that_cannot_be_stopped(void **state)
 		       "has no thread that can be stopped: each waits for a device, or has ended");
 }
 
+static struct told *told_of_handler;
 static char selector; /* all system calls are executed */
 
 static void run_dispatching(struct told *told)
@@ -106,10 +107,99 @@ static void run_dispatching(struct told *told)
 	count(told);
 }
 
+/* Kernels before 6.4 do not tell. */
+static bool is_dispatch_told(void)
+{
+	return kernel_at_least(6, 4);
+}
+
 static void dispatched_calls(void **state)
 {
 	(void)state;
+	if (!is_dispatch_told())
+		skip();
 	assert_refused(run_dispatching, -ENOTSUP, "has system calls dispatched to itself");
+}
+
+/* From here system calls are executed; all others come to a handler. */
+long own_syscall(long nr, long a, long b, long c, long d, long e, long f);
+void own_restorer(void);
+extern const char own_code[], own_code_end[];
+__asm__(".text\n"
+	"own_code:\n"
+	"own_syscall:\n\t"
+	"mov %rdi, %rax\n\t"
+	"mov %rsi, %rdi\n\t"
+	"mov %rdx, %rsi\n\t"
+	"mov %rcx, %rdx\n\t"
+	"mov %r8, %r10\n\t"
+	"mov %r9, %r8\n\t"
+	"mov 8(%rsp), %r9\n\t"
+	"syscall\n\t"
+	"nop\n\t" /* not the instructions that are sought */
+	"ret\n"
+	"own_restorer:\n\t"
+	"mov $15, %eax\n\t"
+	"syscall\n\t"
+	"nop\n" /* at which it counts as being made */
+	"own_code_end:\n");
+
+static void execute_call(int sig, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)sig;
+	(void)info;
+	told_of_handler->handled++;
+	regs[REG_RAX] = own_syscall(regs[REG_RAX], regs[REG_RDI], regs[REG_RSI], regs[REG_RDX],
+				    regs[REG_R10], regs[REG_R8], regs[REG_R9]);
+}
+
+/* As emulators do. */
+static void run_emulating(struct told *told)
+{
+	static char blocks = 1; /* SYSCALL_DISPATCH_FILTER_BLOCK */
+	const struct {
+		void *handler;
+		unsigned long flags;
+		void *restorer;
+		uint64_t mask;
+	} action = {execute_call, SA_SIGINFO | SA_NODEFER | 0x04000000, own_restorer, 0};
+
+	told_of_handler = told;
+	told->error = own_syscall(SYS_rt_sigaction, SIGSYS, (long)&action, 0, 8, 0, 0) != 0;
+	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, own_code,
+		  own_code_end - own_code, &blocks))
+		told->error = errno;
+	count(told);
+	blocks = 0;
+}
+
+/* Where nobody tells, its handler stays all the same. */
+static void calls_that_come_to_a_handler(void **state)
+{
+	const uint64_t none[6] = {0};
+	struct target_process t;
+	struct there r;
+	int err;
+
+	(void)state;
+	start_target(&t, run_emulating);
+	wait_ready(&t);
+	if (t.told->error == EINVAL) /* before Linux 5.11 */
+		return end_target(&t);
+	assert_int_equal(t.told->error, 0);
+	err = try_begin(&r, t.pid);
+	assert_int_equal(err, is_dispatch_told() ? -ENOTSUP : 0);
+	if (!err) {
+		r.nr = SYS_getpid;
+		memcpy(r.args, none, sizeof(none));
+		assert_int_equal(ask_there(&r), -EFAULT);
+		end_there(&r);
+	}
+	assert_goes_on(&t);
+	assert_true(t.told->handled > 0);
+	end_target(&t);
 }
 
 static struct told *told_of_other;
@@ -249,6 +339,7 @@ int main(void)
 		cmocka_unit_test(another_tracer),
 		cmocka_unit_test(a_thread_that_cannot_be_stopped),
 		cmocka_unit_test(dispatched_calls),
+		cmocka_unit_test(calls_that_come_to_a_handler),
 		cmocka_unit_test(a_small_stack),
 		cmocka_unit_test(a_32_bit_process),
 		cmocka_unit_test(a_process_that_is_not_there),

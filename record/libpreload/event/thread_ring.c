@@ -153,6 +153,15 @@ static void tell_name(struct preload_ring *r)
 		__atomic_store_n(&r->name[i], name[i], __ATOMIC_RELAXED);
 }
 
+/* The process in the table's @slot, by the number that it has here: to the recorder this process
+ * may have another one. */
+static uint32_t process_in(const struct preload_header *h, uint32_t slot)
+{
+	const struct preload_process *p = &h->processes[slot];
+
+	return p == preload_state.process ? preload_state.pid : p->pid;
+}
+
 /* Is a ring still that of a thread that has ended?  The recorder gives it back, sooner or later. */
 static bool is_recorder_late(const struct preload_header *h)
 {
@@ -161,7 +170,7 @@ static bool is_recorder_late(const struct preload_header *h)
 		uint32_t slot = (uint32_t)(owner >> 32) & ((1u << PRELOAD_SLOT_BITS) - 1);
 
 		if (!owner || slot >= PRELOAD_MAX_PROCESSES ||
-		    preload_syscall(SYS_tgkill, h->processes[slot].pid, (uint32_t)owner, 0, 0) ==
+		    preload_syscall(SYS_tgkill, process_in(h, slot), (uint32_t)owner, 0, 0) ==
 			    -ESRCH)
 			return true;
 	}

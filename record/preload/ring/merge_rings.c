@@ -141,6 +141,8 @@ static bool adopt(struct shared_rings *rs, struct shared_ring *r, uint64_t owner
 	if (!r->record || !r->stack.image)
 		return false;
 	r->tid = (uint32_t)owner;
+	if (rs->opts.thread_in)
+		r->tid = rs->opts.thread_in(rs->opts.ctx, r->tgid, r->tid);
 	stack_image_clear(&r->stack);
 	r->based = r->named = false;
 	r->busy_since_ns = 0;

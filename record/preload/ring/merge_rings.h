@@ -29,6 +29,8 @@ struct shared_rings_opts {
 	/* The id of the process in a slot of the memory's table; 0: none that is known. */
 	uint32_t (*process_in)(void *ctx, uint32_t slot);
 	bool (*has_ended)(void *ctx, uint32_t slot); /* or there is none */
+	/* The id of the thread of process @tgid that calls itself @own; or NULL: that. */
+	uint32_t (*thread_in)(void *ctx, uint32_t tgid, uint32_t own);
 	/* The name of thread @tid, as it says: hostile bytes.  Before its ring's first event; or
 	 * NULL. */
 	void (*named)(void *ctx, uint32_t tgid, uint32_t tid, const char *name);
