@@ -85,7 +85,8 @@ run-fuzz-%: $(O)/tests/fuzz/fuzz_%
 	$(Q)tail -n 1 $(O)/found/$*.log
 
 # What reads call frame information, with nothing that it does not need.
-CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi/*.c) unwind/elf/elf_util.c unwind/elf/addr_index.c)
+CFI_OBJ     = $(patsubst %.c,$(O)/%.o,$(wildcard unwind/cfi/*.c) unwind/elf/elf_util.c unwind/elf/addr_index.c \
+		unwind/golang/pclntab.c)
 
 $(O)/tests/bench/cfi $(ORACLE): $(O)/%: $(O)/%.o $(CFI_OBJ)
 	$(call say,LINK,$@)
