@@ -17,9 +17,10 @@ def messages():
     is printed into it."""
     text = ""
     for folder in FOLDERS:
-        for path in sorted(glob.glob(os.path.join(ROOT, folder, "**", "*.c"), recursive=True)):
+        for path in sorted(glob.glob(os.path.join(ROOT, folder, "**", "*.[ch]"), recursive=True)):
             with open(path, encoding="utf-8") as source:
                 text += source.read() + "\n"
+    text = text.replace("\\\n", "\n")  # a macro goes on
     text = re.sub(r'"\s*(?:PRI[a-z]\d+|[A-Z_]{3,})\s*"', "%s", text)
     text = re.sub(r'(?<!\\)"\s+"', "", text)
     return re.sub(FORMAT, "\0", "\n".join(re.findall(LITERAL, text))).replace('\\"', '"')
