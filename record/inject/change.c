@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@
 #define APART_NS 1000000	      /* between two of them */
 #define STACK	 (UINT64_C(1) << 23)  /* bytes that are looked at, at most */
 #define NO_CALL	 UINT64_MAX	      /* of orig_rax: the thread is in no system call */
-#define SYSCALL	 2		      /* bytes of the instruction, to which it may go back */
+#define PAGE	 UINT64_C(4096)
+#define SYSCALL	 2 /* bytes of the instruction, to which it may go back */
 
 void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t ns)
 {
@@ -110,7 +112,44 @@ static int look(void *ctx, const struct stop_all *s, size_t i)
 	return 0;
 }
 
-static int write_all(int mem, const struct inject_change *changes, size_t nr)
+/* A thread that is stopped; 0: all have ended. */
+static pid_t find_stopped(const struct stop_all *s)
+{
+	struct user_regs_struct regs;
+	pid_t tid;
+
+	for (size_t i = 0; i < s->nr; i++)
+		if (!stop_all_regs(s, i, &tid, &regs))
+			return tid;
+	return 0;
+}
+
+/* Write @bytes to @at by the word around them that is on one page. */
+static int poke(pid_t tid, uint64_t at, const uint8_t bytes[INJECT_CHANGE])
+{
+	const uint64_t last = (at | (PAGE - 1)) + 1 - sizeof(long), word_at = at < last ? at : last;
+	long word;
+
+	errno = 0;
+	word = ptrace(PTRACE_PEEKTEXT, tid, (void *)word_at, NULL);
+	if (errno)
+		return -errno;
+	memcpy((uint8_t *)&word + (at - word_at), bytes, INJECT_CHANGE);
+	return ptrace(PTRACE_POKETEXT, tid, (void *)word_at, (void *)word) ? -errno : 0;
+}
+
+/* By the file it is a single call for all bytes; but that may write to no code where Linux 6.12 was
+ * started with proc_mem.force_override=never. */
+static int write_bytes(const struct stop_all *s, int mem, uint64_t at,
+		       const uint8_t bytes[INJECT_CHANGE])
+{
+	if (pwrite(mem, bytes, INJECT_CHANGE, (off_t)at) == INJECT_CHANGE)
+		return 0;
+	return poke(find_stopped(s), at, bytes);
+}
+
+static int write_all(const struct stop_all *s, int mem, const struct inject_change *changes,
+		     size_t nr)
 {
 	uint8_t now[INJECT_CHANGE];
 
@@ -119,13 +158,12 @@ static int write_all(int mem, const struct inject_change *changes, size_t nr)
 		    memcmp(now, changes[i].before, sizeof(now)) != 0)
 			return -EILSEQ;
 	for (size_t i = 0; i < nr; i++) {
-		ssize_t done = pwrite(mem, changes[i].after, INJECT_CHANGE, (off_t)changes[i].at);
-		int err = done == INJECT_CHANGE ? 0 : done < 0 ? -errno : -EIO;
+		int err = write_bytes(s, mem, changes[i].at, changes[i].after);
 
 		if (!err)
 			continue;
 		while (i-- > 0) /* it was written once: so it can be again */
-			(void)!pwrite(mem, changes[i].before, INJECT_CHANGE, (off_t)changes[i].at);
+			(void)!write_bytes(s, mem, changes[i].at, changes[i].before);
 		return err;
 	}
 	return 0;
@@ -144,7 +182,7 @@ static int try_once(void *arg)
 	if (!err && opts->is_there && opts->is_there(opts->ctx, NULL))
 		err = -EAGAIN;
 	if (!err)
-		err = write_all(opts->mem, a->changes, a->nr);
+		err = write_all(&s, opts->mem, a->changes, a->nr);
 	nr = s.nr;
 	inject_cost_add(a->cost, nr, stop_all_end(&s));
 	return err;
