@@ -300,7 +300,7 @@ class SliceTest(InjectCase):
 
     def test_python3(self):
         """Its small objects are malloc's, too."""
-        self.check(lambda: [os.path.realpath(sys.executable), "-c", PYTHON], lambda program, _: program.write("\n"),
+        self.check(lambda: [os.path.realpath(sys.executable), "-S", "-c", PYTHON], lambda program, _: program.write("\n"),
                    {"PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc"})
 
     def test_perl(self):
@@ -359,9 +359,14 @@ class SliceTest(InjectCase):
         def ask(program, number):
             program.write("%d\n" % CLIENTS)
             clients = [self.connect(sock) for _ in range(CLIENTS)]
-            for i in range(40):
-                self.talk(clients, [("set", "key-%d-%d-%d" % (number, n, i), *range(20 + i % 9)) if i % 10 else ("leak",)
-                                    for n in range(CLIENTS)])
+            for n, client in enumerate(clients):
+                lines = ["set key-%d-%d-%d %s\n" % (number, n, i, " ".join(map(str, range(20 + i % 9)))) if i % 10
+                         else "leak\n" for i in range(40)]
+                client.sendall("".join(lines).encode())
+            for client in clients:
+                self.assertEqual([line.split()[0] for line in self.answers(client, 40)],
+                                 [b"set" if i % 10 else b"leak" for i in range(40)])
+            # all threads were there at the same time
             for client in clients:
                 client.close()
 
@@ -376,14 +381,10 @@ class SliceTest(InjectCase):
         client.connect(path)
         return client
 
-    def talk(self, clients, requests):
-        """All clients send theirs before they take the answers: the threads work at the same time."""
-        for client, words in zip(clients, requests):
-            client.sendall((" ".join(map(str, words)) + "\n").encode())
-        for client, words in zip(clients, requests):
-            answer = b""
-            while not answer.endswith(b"\n"):
-                part = client.recv(65536)
-                self.assertNotEqual(part, b"", "the server hung up")
-                answer += part
-            self.assertEqual(answer.split()[0].decode(), words[0])
+    def answers(self, client, nr):
+        answers = b""
+        while answers.count(b"\n") < nr:
+            part = client.recv(65536)
+            self.assertNotEqual(part, b"", "the server hung up")
+            answers += part
+        return answers.splitlines()
