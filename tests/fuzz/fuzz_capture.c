@@ -92,7 +92,7 @@ static void unwind(struct dwunw_space *space, struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct dwunw_mapping map = {LOADED, 2 * LOADED, 0, 0};
+	const struct dwunw_mapping map = {.start = LOADED, .end = 2 * LOADED};
 	struct fuzz_in in = {data, data + size};
 	struct dwunw_space *space;
 	struct input input;

@@ -149,8 +149,8 @@ static void unwind_from(struct dwunw *dw, struct dwunw_space *space, const struc
 static void unwind_image(const uint8_t *image, size_t len, const struct places *p)
 {
 	/* The whole of it, and a second time where offset and address are not the same. */
-	struct dwunw_mapping maps[] = {{LOADED, 2 * LOADED, 0, 0},
-				       {LOADED + 0x2000, LOADED + 0x4000, 0x1000, 0}};
+	struct dwunw_mapping maps[] = {{LOADED, 2 * LOADED, 0, 0, 0},
+				       {LOADED + 0x2000, LOADED + 0x4000, 0x1000, 0, 0}};
 	struct dwunw_space *space;
 	struct dwunw *dw;
 	uint32_t module;
