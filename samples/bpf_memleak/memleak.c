@@ -59,7 +59,7 @@ static int read_maps(const char *pid)
 {
 	static struct dwunw_mapping maps[MAX_MAPS];
 	char line[1024], path[512], perms[5];
-	struct dwunw_mapping m;
+	struct dwunw_mapping m = {0};
 	size_t nr = 0;
 	FILE *f;
 

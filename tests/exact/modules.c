@@ -85,7 +85,7 @@ static uint32_t module_number(struct exact_modules *m, const char *path)
 
 static void take_line(struct exact_modules *m, const char *line)
 {
-	struct dwunw_mapping map;
+	struct dwunw_mapping map = {0};
 	int path = 0;
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %n", &map.start, &map.end,
