@@ -3,9 +3,9 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -18,12 +18,12 @@
 #include "record/base/proc.h"
 
 #define LIMIT_NS 250000000u
-#define WAIT_NS	 20000	 /* between two looks */
+#define WAIT_NS	 200000	 /* between two looks, at most */
 #define STUCK_NS 5000000 /* more than it takes to read from a disk */
 
 struct stop_thread {
 	pid_t tid;
-	bool stopped;
+	bool stopped, looked_at;
 	int sig; /* that is to be delivered when it goes on; 0: none */
 	/* CLOCK_MONOTONIC: since when it is traced, and when it was asked to stop */
 	uint64_t traced_ns, asked_ns;
@@ -147,33 +147,54 @@ static bool look(struct stop_thread *t)
 	return true;
 }
 
-static int wait_for(struct stop_thread *t, uint64_t until_ns)
+/* A stop sends SIGCHLD, for which this sleeps no longer than it has to; but a thread of ours that
+ * does not block it may take it. */
+static void wait_for_next(const sigset_t *child)
 {
-	while (!look(t)) {
-		if (clock_now_ns() > until_ns)
-			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
-	}
-	return 0;
+	sigtimedwait(child, NULL, &(struct timespec){.tv_nsec = WAIT_NS});
 }
 
-/* Stop those from the number @first on, all at once; while some come to a stop, others are visited.
- */
+/* Wait until all from the number @first on have stopped or ended.  Each is visited as soon as it
+ * stands, while others come to a stop. */
+static int wait_for_all(struct stop_all *s, size_t first, uint64_t until_ns,
+			stop_all_visit_fn *visit, void *ctx)
+{
+	size_t left = s->nr - first;
+	sigset_t child;
+	int err = 0;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	while (left && !err) {
+		const size_t before = left;
+
+		for (size_t i = first; i < s->nr && !err; i++) {
+			struct stop_thread *t = &s->v[i];
+
+			if (t->looked_at || !look(t))
+				continue;
+			t->looked_at = true;
+			left--;
+			if (t->stopped && visit)
+				err = visit(ctx, s, i);
+		}
+		if (left == before && !err && clock_now_ns() > until_ns)
+			return -ETIMEDOUT;
+		if (left == before && !err)
+			wait_for_next(&child);
+	}
+	return err;
+}
+
+/* Stop those from the number @first on, all at once. */
 static int stop_from(struct stop_all *s, size_t first, uint64_t until_ns, stop_all_visit_fn *visit,
 		     void *ctx)
 {
-	int err = 0;
-
 	for (size_t i = first; i < s->nr; i++) {
 		s->v[i].asked_ns = clock_now_ns();
 		ptrace(PTRACE_INTERRUPT, s->v[i].tid, NULL, NULL);
 	}
-	for (size_t i = first; i < s->nr && !err; i++) {
-		err = wait_for(&s->v[i], until_ns);
-		if (!err && s->v[i].stopped && visit)
-			err = visit(ctx, s, i);
-	}
-	return err;
+	return wait_for_all(s, first, until_ns, visit, ctx);
 }
 
 int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx)
@@ -182,8 +203,11 @@ int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void
 	uint64_t until_ns;
 	int err;
 
-	/* else the kernel lets a sleep of 20 us take 70 */
-	prctl(PR_SET_TIMERSLACK, 1);
+	sigset_t child, mask;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, &mask);
 	/* To be traced takes as long as to be stopped, and stops nothing. */
 	err = seize_new(s, pid);
 	if (!err)
@@ -196,6 +220,7 @@ int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void
 		if (!err)
 			err = seize_new(s, pid);
 	}
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	return !err && !s->nr ? -ESRCH : err;
 }
 
