@@ -10,6 +10,7 @@
 
 #include "record/base/clock.h"
 #include "record/inject/own_thread.h"
+#include "record/ptrace/crew.h"
 #include "record/ptrace/stop_all.h"
 
 #define LIMIT_NS UINT64_C(5000000000) /* of all tries */
@@ -68,7 +69,7 @@ struct attempt {
 	const struct inject_change_opts *opts;
 	const struct inject_change *changes;
 	size_t nr;
-	uint64_t *buffer; /* STACK bytes */
+	uint64_t *buffers[CREW_MOST]; /* STACK bytes, for each of the crew */
 	struct inject_cost *cost;
 };
 
@@ -83,19 +84,19 @@ static uint64_t stack_end(const struct maps *maps, uint64_t sp, uint64_t tcb)
 	return m ? m->end : sp + STACK;
 }
 
-/* Read the stack of @t. */
-static void read_stack(const struct attempt *a, struct inject_thread *t)
+/* Read the stack of @t into @buffer. */
+static void read_stack(const struct attempt *a, uint64_t *buffer, struct inject_thread *t)
 {
 	const uint64_t sp = t->regs.rsp & ~UINT64_C(7);
 	const uint64_t most = stack_end(a->opts->maps, sp, t->regs.fs_base) - sp;
-	ssize_t got = pread(a->opts->mem, a->buffer, most < STACK ? most : STACK, (off_t)sp);
+	ssize_t got = pread(a->opts->mem, buffer, most < STACK ? most : STACK, (off_t)sp);
 
-	t->words = a->buffer;
+	t->words = buffer;
 	t->nr = got > 0 ? (size_t)got / sizeof(uint64_t) : 0;
 }
 
 /* Returns 0, -EAGAIN: the thread is there, or -errno. */
-static int look(void *ctx, const struct stop_all *s, size_t i)
+static int look(void *ctx, const struct stop_all *s, size_t i, unsigned int who)
 {
 	const struct attempt *a = ctx;
 	const struct inject_change_opts *opts = a->opts;
@@ -104,7 +105,7 @@ static int look(void *ctx, const struct stop_all *s, size_t i)
 
 	if (err)
 		return err == -ESRCH ? 0 : err; /* it has ended */
-	read_stack(a, &t);
+	read_stack(a, a->buffers[who], &t);
 	if (is_within(a->changes, a->nr, t.regs.rip) ||
 	    (t.regs.orig_rax != NO_CALL && is_within(a->changes, a->nr, t.regs.rip - SYSCALL)) ||
 	    has_kept(a->changes, a->nr, &t) || (opts->is_there && opts->is_there(opts->ctx, &t)))
@@ -112,7 +113,7 @@ static int look(void *ctx, const struct stop_all *s, size_t i)
 	return 0;
 }
 
-/* A thread that is stopped; 0: all have ended. */
+/* A thread that the caller has stopped; 0: all of those have ended. */
 static pid_t find_stopped(const struct stop_all *s)
 {
 	struct user_regs_struct regs;
@@ -175,7 +176,8 @@ static int try_once(void *arg)
 {
 	struct attempt *a = arg;
 	const struct inject_change_opts *opts = a->opts;
-	struct stop_all s = {0};
+	struct stop_all s = {.crew = stop_all_crew(opts->pid)};
+	struct crew *crew = s.crew;
 	size_t nr;
 	int err = stop_all_begin(&s, opts->pid, look, a);
 
@@ -183,8 +185,9 @@ static int try_once(void *arg)
 		err = -EAGAIN;
 	if (!err)
 		err = write_all(&s, opts->mem, a->changes, a->nr);
-	nr = s.nr;
+	nr = s.stopped;
 	inject_cost_add(a->cost, nr, stop_all_end(&s));
+	crew_free(crew);
 	return err;
 }
 
@@ -192,9 +195,12 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 		  size_t nr, struct inject_cost *cost)
 {
 	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
-	struct attempt a = {
-		.opts = opts, .changes = changes, .nr = nr, .buffer = malloc(STACK), .cost = cost};
-	int err = a.buffer ? -EAGAIN : -ENOMEM;
+	struct attempt a = {.opts = opts, .changes = changes, .nr = nr, .cost = cost};
+	uint64_t *buffers = malloc(CREW_MOST * STACK);
+	int err = buffers ? -EAGAIN : -ENOMEM;
+
+	for (size_t i = 0; buffers && i < CREW_MOST; i++)
+		a.buffers[i] = buffers + i * (STACK / sizeof(*buffers));
 
 	/* it may wait in the kernel for what cannot be interrupted, or for a processor */
 	while (err == -EAGAIN || err == -ETIMEDOUT) {
@@ -206,6 +212,6 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 		else
 			nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
 	}
-	free(a.buffer);
+	free(buffers);
 	return err;
 }
