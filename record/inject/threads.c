@@ -106,7 +106,7 @@ static int look_at_stopped(void *ctx, const struct stop_all *s, size_t i, unsign
 	pid_t tid;
 
 	(void)who;
-	if (stop_all_regs(s, i, &tid, &regs))
+	if (i == s->nr || stop_all_regs(s, i, &tid, &regs))
 		return 0;
 	if (l->own_numbers)
 		tid = own_number_of(l->pid, tid);

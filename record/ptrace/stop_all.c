@@ -22,7 +22,7 @@
 #define LIMIT_NS 250000000u
 /* Between two looks: for each thread that is to stop, what it takes to, as those that wait for this
  * processor cannot meanwhile; and at least what a timer takes. */
-#define STOP_NS	 8000
+#define STOP_NS	 5000
 #define LEAST_NS 60000
 #define MOST_NS	 1000000
 #define SHARE	 16	 /* threads, for which one more of ours is started */
@@ -247,7 +247,7 @@ static int stop(void *arg, unsigned int who)
 		before = left;
 		err = look_at_all(w, who, &left);
 	}
-	return err;
+	return err || !w->visit ? err : w->visit(w->ctx, w->s, w->s->nr, who);
 }
 
 int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx)
