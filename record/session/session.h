@@ -90,6 +90,14 @@ struct session_reach {
 	struct process *of;
 };
 
+/* Files with code in a process into which code was put: those that were looked at. */
+struct session_loaded {
+	struct loaded_file *v;
+	size_t nr, room;
+	uint64_t refused[64]; /* inodes of those that cannot be recorded, the last ones */
+	size_t nr_refused;    /* ever */
+};
+
 /* A recording's whole state.  It owns what it points to, but the helper and the tracer. */
 struct session {
 	const struct backend *backend; /* set by session_start() */
@@ -137,6 +145,7 @@ struct session {
 	struct session_gaps gaps;
 	struct known_programs known;
 	struct explained_programs explained;
+	struct session_loaded loaded;
 	uint64_t attach_ns, detach_ns; /* how long attaching and detaching took */
 	bool quiet_told;	       /* that nothing was seen, and why */
 	bool gives_back;	       /* madvise gave memory back */
@@ -437,6 +446,14 @@ int session_start_bpf(struct session *s, const struct session_opts *opts);
 int session_start_preload(struct session *s, const struct session_opts *opts);
 int session_start_inject(struct session *s, const struct session_opts *opts);
 void session_stop_inject(struct session *s);
+
+/* Allocators that came later, or are none that others call: session_loaded.c.  Change the functions
+ * of those in @maps, all that @p has mapped, that are not changed yet.  What goes wrong is logged,
+ * and counted. */
+void session_look_for_allocators(struct session *s, struct process *p, const struct maps *maps);
+
+/* The first time, with all that @p has mapped; from now on the loader tells of more. */
+void session_begin_to_look(struct session *s, struct process *p);
 
 /* Look at all processes.  On failure one sentence was logged.  Returns 0 or -errno. */
 int session_prepare_all(struct session *s, const struct session_opts *opts);
