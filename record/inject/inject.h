@@ -61,7 +61,8 @@ void inject_library_of(struct inject_library *l, const struct alloc_object *o);
 
 /*
  * Change the functions of @l, too, in process @pid, where inject_put() has changed those before.
- * It may be one that was changed, unloaded and loaded again.  *@cost is what that cost, added to
+ * It may be one that was changed, unloaded and loaded again.  With no functions at all, what is
+ * gone is forgotten, as it always is.  *@cost is what that cost, added to
  * what it was.  On failure none is changed.
  *
  * Returns 0; -ESTALE: it is not there any more; -ENOSPC: there are too many; or another -errno,

@@ -311,7 +311,7 @@ static int change(struct loading *l)
 	else if (err == -ETIME)
 		give_reason(l->why, REASON_RUNS_ON);
 	else if (err == -EILSEQ)
-		err = -ESTALE;
+		give_reason(l->why, "has code that something else has just changed");
 	else
 		give_failure(l->why, "cannot be changed", err);
 	return err;
@@ -324,13 +324,11 @@ static int add(struct loading *l)
 	size_t changed = 0;
 	int err;
 
-	for (uint32_t n = 0; n < i->nr_sites; n++) {
-		l->used[n] = n < i->nr_first_sites || is_changed(l->f, &i->sites[n]);
+	for (uint32_t n = 0; n < i->nr_sites; n++)
 		for (size_t k = 0; l->used[n] && k < l->o.nr; k++)
 			changed += i->sites[n].function ==
 				   l->o.code.start + l->o.sites[k].function - l->o.code.offset;
-	}
-	if (changed || !l->o.nr)
+	if (changed)
 		return 0; /* all of them: they are changed at once */
 	err = choose_places(l);
 	if (!err)
@@ -345,6 +343,19 @@ static int add(struct loading *l)
 	return err ? err : change(l);
 }
 
+/* The code of files that are gone is no allocator's any more. */
+static void forget_gone(struct loading *l)
+{
+	const struct injected *i = &l->f->injected;
+	const uint32_t later = i->nr_mapped - i->nr_first_mapped;
+
+	for (uint32_t n = 0; n < i->nr_sites; n++)
+		l->used[n] = n < i->nr_first_sites || is_changed(l->f, &i->sites[n]);
+	for (l->n = 0; l->n < later; l->n++)
+		if (i->later[l->n].end && !is_led_to(l, island_of(i, l->n)))
+			tell_code(l, (struct preload_range){0, 0});
+}
+
 /* In one's turn. */
 static int add_now(struct loading *l, pid_t pid, const struct inject_library *library)
 {
@@ -357,7 +368,9 @@ static int add_now(struct loading *l, pid_t pid, const struct inject_library *li
 		give_reason(l->why, "has not what was put there any more");
 		err = -ENOENT;
 	}
-	if (!err) {
+	if (!err)
+		forget_gone(l);
+	if (!err && library->nr) {
 		err = open_library(&l->o, l->f, library);
 		if (!err)
 			err = add(l);
@@ -377,8 +390,8 @@ int inject_add(pid_t pid, const struct inject_library *library, struct inject_co
 	for (int tries = 0; !err && tries < MOST_TRIES; tries++) {
 		*l = (struct loading){.cost = cost, .why = why};
 		err = add_now(l, pid, library);
-		if (err != -EEXIST)
-			break;
+		if (err != -EEXIST && err != -EILSEQ)
+			break; /* else it has mapped something there, or unloaded it */
 		why[0] = '\0';
 		err = tries + 1 < MOST_TRIES ? 0 : err;
 	}

@@ -65,20 +65,6 @@ static struct loaded_file *note(struct session *s, const struct process *p,
 	return &all->v[all->nr++];
 }
 
-/* Forget what is gone: the same may come again. */
-static void forget_gone(struct session_loaded *all)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < all->nr; i++) {
-		if (!all->v[i].there)
-			continue;
-		all->v[kept] = all->v[i];
-		all->v[kept++].there = false;
-	}
-	all->nr = kept;
-}
-
 static int add(struct session *s, const struct target *t, const struct inject_library *l, char *why)
 {
 	struct inject_cost cost = {0};
@@ -88,6 +74,27 @@ static int add(struct session *s, const struct target *t, const struct inject_li
 
 	inject_cost_join(&s->injected, &cost);
 	return err;
+}
+
+/* Forget what is gone: the same may come again.  Where an allocator was, other code may come. */
+static void forget_gone(struct session *s, const struct process *p)
+{
+	const struct inject_library none = {.nr = 0};
+	struct session_loaded *all = &s->loaded;
+	bool changed = false;
+	char why[INJECT_WHY];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < all->nr; i++) {
+		changed |= !all->v[i].there && all->v[i].function;
+		if (!all->v[i].there)
+			continue;
+		all->v[kept] = all->v[i];
+		all->v[kept++].there = false;
+	}
+	all->nr = kept;
+	if (changed)
+		add(s, &p->target, &none, why);
 }
 
 /* The file at @path cannot be recorded, since it @why: said once of each. */
@@ -135,14 +142,17 @@ static uint64_t loader_code(const struct process *p, const struct maps *maps)
 	return 0;
 }
 
-/* Has the file of @m an allocator that was not found at the beginning?  The loader's gives way to
- * that of the C library, of which there is one. */
-static bool is_other(const struct process *p, const struct maps *maps, const struct mlk_mapping *m)
+/* Is @m the code of the allocator @o of its file, and was that not found at the beginning?  The
+ * loader's gives way to that of the C library. */
+static bool is_other(const struct process *p, const struct maps *maps, const struct mlk_mapping *m,
+		     const struct alloc_object *o)
 {
+	if (o->sites[0].function - m->offset >= m->end - m->start)
+		return false;
 	for (size_t i = 0; i < p->allocators.nr; i++)
 		if (p->allocators.v[i].code.start == m->start)
 			return false;
-	return !target_is_libc(m->path) && m->start != loader_code(p, maps);
+	return m->start != loader_code(p, maps);
 }
 
 void session_look_for_allocators(struct session *s, struct process *p, const struct maps *maps)
@@ -158,11 +168,11 @@ void session_look_for_allocators(struct session *s, struct process *p, const str
 		if (!l)
 			continue;
 		allocators_find_in(&a, &p->target, m, &s->allocator_opts);
-		if (a.nr && is_other(p, maps, m))
+		if (a.nr && is_other(p, maps, m, &a.v[0]))
 			change(s, p, &a.v[0], l);
 		allocators_release(&a);
 	}
-	forget_gone(&s->loaded);
+	forget_gone(s, p);
 }
 
 /* Have the loader tell when modules come: else that is noticed when it has allocated for them. */

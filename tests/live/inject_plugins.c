@@ -1,8 +1,9 @@
 /* inject_plugins.c - loads and unloads plugins that allocate, and counts what they leak
  *
- * Usage: inject_plugins THREADS PLUGIN...  Each line on stdin is answered by "ok BLOCKS BYTES", what
- * was leaked so far.  I is the number of a plugin, N one of blocks of SIZE bytes, FRAME below.
- *   l I      load it; "d I": and it sees its own names first
+ * Usage: inject_plugins THREADS PLUGIN...  Each line on stdin is answered by "ok BLOCKS BYTES",
+ * what was leaked so far.  I is the number of a plugin, N one of blocks of SIZE bytes, FRAME below.
+ *   l I      load it; "d I": and it sees its own names first; "m I": and all
+ *            that it needs once more
  *   g I N    leak N blocks of it
  *   f I N    allocate N of it, and free them
  *   u I      unload it
@@ -40,13 +41,18 @@ static void must(int right, const char *what)
 	_exit(97);
 }
 
-static void load(struct plugin *p, int flags)
+static void find(struct plugin *p)
 {
-	p->library = dlopen(p->path, RTLD_NOW | flags);
 	must(p->library != NULL, p->path);
 	p->give = (void *(*)(size_t))dlsym(p->library, "plugin_gives");
 	p->take = (void (*)(void *))dlsym(p->library, "plugin_takes");
 	must(p->give && p->take, "a function");
+}
+
+static void load(struct plugin *p, int flags)
+{
+	p->library = dlopen(p->path, RTLD_NOW | flags);
+	find(p);
 }
 
 static void unload(struct plugin *p)
@@ -109,19 +115,38 @@ static void *churn(void *arg)
 	return arg;
 }
 
-static void serve(char command, struct plugin *p, int nr)
+FRAME static void serve(char command, struct plugin *p, int nr)
 {
 	switch (command) {
-	case 'l': load(p, 0); break;
+	case 'l':
+		load(p, 0);
+		break;
 #ifdef RTLD_DEEPBIND
-	case 'd': load(p, RTLD_DEEPBIND); break;
+	case 'd':
+		load(p, RTLD_DEEPBIND);
+		break;
+	case 'm':
+		p->library = dlmopen(LM_ID_NEWLM, p->path, RTLD_NOW);
+		find(p);
+		break;
 #endif
-	case 'g': leak(p, nr); break;
-	case 'f': use(p, nr); break;
-	case 'u': unload(p); break;
-	case 'c': load_and_unload(p, nr); break;
-	case 'r': take_turns(p, nr); break;
-	default: must(0, "a command");
+	case 'g':
+		leak(p, nr);
+		break;
+	case 'f':
+		use(p, nr);
+		break;
+	case 'u':
+		unload(p);
+		break;
+	case 'c':
+		load_and_unload(p, nr);
+		break;
+	case 'r':
+		take_turns(p, nr);
+		break;
+	default:
+		must(0, "a command");
 	}
 	END;
 }
