@@ -13,8 +13,8 @@
 #include "record/base/own_number.h"
 #include "record/inject/image.h"
 #include "record/inject/inject.h"
-#include "record/inject/names.h"
 #include "record/inject/reasons.h"
+#include "record/inject/remote/names.h"
 
 int found_new(struct found **out, pid_t pid, char *why)
 {

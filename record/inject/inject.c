@@ -14,6 +14,7 @@
 #include "record/inject/inject_state.h"
 #include "record/inject/limits.h"
 #include "record/inject/reasons.h"
+#include "record/inject/remote/remote.h"
 #include "record/inject/remove.h"
 #include "record/inject/threads.h"
 #include "record/inject/turn.h"

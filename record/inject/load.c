@@ -16,9 +16,8 @@
 #include "record/inject/found.h"
 #include "record/inject/gap.h"
 #include "record/inject/inject.h"
-#include "record/inject/names.h"
 #include "record/inject/plan.h"
-#include "record/inject/reasons.h"
+#include "record/inject/remote/names.h"
 #include "record/inject/there.h"
 #include "record/inject/turn.h"
 

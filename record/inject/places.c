@@ -8,7 +8,7 @@
 
 #include "record/base/living.h"
 #include "record/inject/inject_state.h"
-#include "record/inject/names.h"
+#include "record/inject/remote/names.h"
 #include "record/inject/there.h"
 
 #define PAGE	   4096u

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "record/inject/inject.h"
-#include "record/inject/remote.h"
+#include "record/inject/remote/remote.h"
 
 /* A file without a name, in both processes. */
 struct inject_file {

@@ -15,6 +15,7 @@
 #include "record/process/process.h"
 #include "record/reach/snapshot.h"
 #include "record/session/backend.h"
+#include "record/session/session_loaded.h"
 #include "record/target/memory_walker.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
@@ -88,14 +89,6 @@ struct session_reach {
 	struct task_regs *regs;		  /* NULL: not allowed */
 	struct reach_snapshot *now;	  /* under way, of the process of; NULL: none */
 	struct process *of;
-};
-
-/* Files with code in a process into which code was put: those that were looked at. */
-struct session_loaded {
-	struct loaded_file *v;
-	size_t nr, room;
-	uint64_t refused[64]; /* inodes of those that cannot be recorded, the last ones */
-	size_t nr_refused;    /* ever */
 };
 
 /* A recording's whole state.  It owns what it points to, but the helper and the tracer. */
@@ -446,14 +439,6 @@ int session_start_bpf(struct session *s, const struct session_opts *opts);
 int session_start_preload(struct session *s, const struct session_opts *opts);
 int session_start_inject(struct session *s, const struct session_opts *opts);
 void session_stop_inject(struct session *s);
-
-/* Allocators that came later, or are none that others call: session_loaded.c.  Change the functions
- * of those in @maps, all that @p has mapped, that are not changed yet.  What goes wrong is logged,
- * and counted. */
-void session_look_for_allocators(struct session *s, struct process *p, const struct maps *maps);
-
-/* The first time, with all that @p has mapped; from now on the loader tells of more. */
-void session_begin_to_look(struct session *s, struct process *p);
 
 /* Look at all processes.  On failure one sentence was logged.  Returns 0 or -errno. */
 int session_prepare_all(struct session *s, const struct session_opts *opts);

@@ -12,6 +12,7 @@
 #include "mleak.h"
 #include "record/inject/inject.h"
 #include "record/session/session.h"
+#include "record/session/session_loaded.h"
 #include "record/target/link_map.h"
 
 #define NR_REFUSED (sizeof(((struct session_loaded *)0)->refused) / sizeof(uint64_t))

@@ -7,9 +7,10 @@ import re
 import signal
 import subprocess
 import time
+import unittest
 
 from injecttest import LIBRARIES, InjectCase, State, has_library, ours_in
-from mleaktest import descendants, parse_folded, parse_totals, read_line, wait_until
+from mleaktest import AS_NOBODY, descendants, parse_folded, parse_totals, read_line
 
 SIZE = 1009
 PATH = "main;serve;leak;plugin_gives"
@@ -237,6 +238,21 @@ class LoadedTest(LoadedCase):
     def test_again_musl(self):
         self.check(self.build_plugins(flags=(*OWN, "-nostdlib")), "c 0 10", compiler="musl-gcc").end()
 
+    @unittest.skipIf(os.geteuid(), "needs root, to be another user")
+    def test_as_another_user(self):
+        """A recorder that needed no privileges changes functions by itself, and no helper does."""
+        program = Program(self, self.build_plugins(2), **AS_NOBODY)
+        os.chmod(self.dir, 0o777)
+        state = State(program.pid)
+        mleak = self.attach(program.pid, **AS_NOBODY)
+        leaked = program.ask("r", 0, 10)
+        self.detach(mleak)
+        self.assert_left(program, state)
+        self.assert_exact(leaked)
+        program.end()
+
+
+class RefusedTest(LoadedCase):
     def test_a_function_that_cannot_be_changed(self):
         """It is said which and why, and what comes behind it is recorded."""
         plugins = [self.build("plugin0.so", TOO_SHORT, *OWN), self.build("plugin1.so", ALLOCATOR, *OWN)]
