@@ -24,6 +24,7 @@ struct alloc_function {
 
 #define WANTED_NR     39
 #define WANTED_MALLOC 0 /* where the table has it */
+#define WANTED_FREE   1
 
 /* An operator comes behind those that it calls. */
 extern const struct alloc_function wanted[WANTED_NR];

@@ -23,6 +23,7 @@ struct search {
 	bool taken[WANTED_NR]; /* defined by an object examined before */
 	bool malloc_here;      /* the object being examined has the malloc that counts */
 	bool prefixed;
+	bool whole;		 /* what has no malloc and free of its own is for others */
 	bool symtab;		 /* names that are not exported count too */
 	enum returns_by returns; /* not RETURNS_AUTO, if the process may use an alternate stack */
 	const char *why;
@@ -194,6 +195,8 @@ static int search_object(struct search *s, struct allocators *a, const struct ml
 
 	if (elf)
 		read_functions(s, elf, m, found);
+	if (s->whole && !(found[WANTED_MALLOC].found && found[WANTED_FREE].found))
+		memset(found, 0, sizeof(found));
 	if (elf)
 		left = cxx_operators_leave(elf, found);
 	if (elf && is_new(s, found))
@@ -400,4 +403,21 @@ int allocators_find(struct allocators *a, const struct target *t, const struct a
 	link_map_release(&objects);
 	maps_release(&maps);
 	return err;
+}
+
+void allocators_find_in(struct allocators *a, const struct target *t, const struct mlk_mapping *m,
+			const struct allocator_opts *opts)
+{
+	const struct loaded_objects none = {0};
+	struct search s;
+
+	memset(a, 0, sizeof(*a));
+	for (int prefixed = 0; prefixed < (opts->prefix ? 2 : 1); prefixed++) {
+		search_init(&s, t, &none, prefixed ? opts->prefix : NULL, opts);
+		for (size_t i = 0; i < WANTED_NR; i++)
+			s.taken[i] |= wanted[i].group == WANTED_MAP;
+		s.whole = true;
+		s.symtab = prefixed;
+		search_object(&s, a, m);
+	}
 }

@@ -86,6 +86,12 @@ struct allocator_opts {
 int allocators_find(struct allocators *a, const struct target *t,
 		    const struct allocator_opts *opts);
 
+/* The same of one file, mapped at @m in whatever order it was loaded: has it functions malloc and
+ * free for others, or with the prefix of @opts?  *@a has no object if it has not.  Without a word.
+ * allocators_release() in any case. */
+void allocators_find_in(struct allocators *a, const struct target *t, const struct mlk_mapping *m,
+			const struct allocator_opts *opts);
+
 /* Make @to a copy of @from, with descriptors of its own: what a child of fork has.
  * allocators_release() in any case.  Returns 0 or -errno. */
 int allocators_copy(struct allocators *to, const struct allocators *from);

@@ -196,6 +196,20 @@ static int eject(struct server *s, pid_t pid)
 	return err;
 }
 
+/* The same of functions that are to be changed, too. */
+static int inject(struct server *s, pid_t pid)
+{
+	struct inject_library library;
+	struct inject_cost cost = {0};
+	int err;
+
+	_Static_assert(sizeof(library) <= sizeof(s->request.library), "a request has room for it");
+	memcpy(&library, s->request.library, sizeof(library));
+	err = inject_add(pid, &library, &cost, (char *)s->reply.bytes);
+	memcpy(s->reply.bytes + HELPER_WHY, &cost, sizeof(cost));
+	return err;
+}
+
 /* Carry out the request for the process @w.  Returns the result, or, with *@fd set, 0. */
 static int serve(struct server *s, struct ward *w, int file, int *fd)
 {
@@ -231,6 +245,8 @@ static int serve(struct server *s, struct ward *w, int file, int *fd)
 		return send_signal(w, r->what);
 	case HELPER_EJECT:
 		return eject(s, w->pid);
+	case HELPER_INJECT:
+		return inject(s, w->pid);
 	}
 	return *fd < 0 ? *fd : 0;
 }

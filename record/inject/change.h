@@ -10,8 +10,8 @@
 
 #include "record/target/maps.h"
 
-#define INJECT_CHANGE  5   /* bytes: a jump */
-#define INJECT_CHANGES 64u /* at most, at once */
+#define INJECT_CHANGE  5    /* bytes: a jump */
+#define INJECT_CHANGES 256u /* at most, at once */
 
 /* How long threads stood for us; all zero: not yet. */
 struct inject_cost {

@@ -88,5 +88,7 @@ int image_stub_for(uint32_t func, const char *name)
 
 	if (func == FUNC_NEW || func == FUNC_NEW_ARRAY)
 		return stub_of_new(name);
+	if (func == IMAGE_LOADER)
+		return INJECTED_LOADER;
 	return func < sizeof(plus_one) ? plus_one[func] - 1 : -1;
 }

@@ -10,6 +10,9 @@
 /* What operators new that do not throw have behind the name of the one that does. */
 #define IMAGE_NOTHROW "RKSt9nothrow_t"
 
+/* In the place of an enum event_func: what the loader calls when modules have come or gone. */
+#define IMAGE_LOADER 1000u
+
 /*
  * The image, to be mapped as one block of all_bytes: text_bytes of @bytes to read and execute, then
  * data_bytes of what follows there, to read and write, then zero, the same.  All are multiples of a
@@ -30,8 +33,8 @@ struct image {
  * injected ". */
 const char *image_get(struct image *out);
 
-/* The number of the stub for @name, a function of the target that is @func, an enum event_func; it
- * tells operators new that may throw.  -1: there is none. */
+/* The number of the stub for @name, a function of the target that is @func, an enum event_func or
+ * IMAGE_LOADER; it tells operators new that may throw.  -1: there is none. */
 int image_stub_for(uint32_t func, const char *name);
 
 #endif

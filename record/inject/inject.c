@@ -14,6 +14,7 @@
 #include "record/inject/inject_state.h"
 #include "record/inject/limits.h"
 #include "record/inject/reasons.h"
+#include "record/inject/remote/remote.h"
 #include "record/inject/remove.h"
 #include "record/inject/threads.h"
 #include "record/inject/turn.h"
@@ -95,6 +96,8 @@ static void describe(const struct inject *i, const struct preload_header *rings,
 	add_mapped(to, i->shared, i->shared_bytes);
 	for (size_t n = 0; n < i->plan.nr_islands; n++)
 		add_mapped(to, i->plan.islands[n].at, INJECT_ISLAND);
+	to->nr_first_mapped = to->nr_mapped;
+	to->nr_first_sites = to->nr_sites;
 	memcpy(to->sites, i->plan.sites, i->plan.nr * sizeof(to->sites[0]));
 }
 

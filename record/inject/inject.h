@@ -42,6 +42,34 @@ int inject_explain(FILE *out, pid_t pid, const struct allocators *a);
 /* What inject_put() has mapped so far, and changed: as inject_remove(), of one's own. */
 int inject_take_back(pid_t pid, struct inject_cost *cost, char *why);
 
+/* Functions of a file that was loaded while it is recorded: plain data, for one who may do more. */
+struct inject_library {
+	uint64_t start, end, offset, inode; /* its executable mapping */
+	uint32_t dev_major, dev_minor;
+	uint32_t nr;
+	struct inject_function {
+		uint64_t function; /* where it begins in the file */
+		uint64_t size;	   /* bytes; 0: not known */
+		uint32_t func;	   /* enum event_func; 0 if it @tells */
+		bool tells;	   /* the loader calls it when modules have come or gone */
+		char name[40];
+	} functions[ALLOCATOR_MAX_SITES];
+};
+
+/* Set @l to the functions of @o, with the names cut to fit. */
+void inject_library_of(struct inject_library *l, const struct alloc_object *o);
+
+/*
+ * Change the functions of @l, too, in process @pid, where inject_put() has changed those before.
+ * It may be one that was changed, unloaded and loaded again.  With no functions at all, what is
+ * gone is forgotten, as it always is.  *@cost is what that cost, added to
+ * what it was.  On failure none is changed.
+ *
+ * Returns 0; -ESTALE: it is not there any more; -ENOSPC: there are too many; or another -errno,
+ * with the reason in @why.
+ */
+int inject_add(pid_t pid, const struct inject_library *l, struct inject_cost *cost, char *why);
+
 /* Take what was put into a process out of @maps, its mappings: it is no module of the target's. */
 void inject_leave_out(struct maps *maps);
 

@@ -3,19 +3,11 @@
 #define RECORD_INJECT_STATE_H
 
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "record/inject/image.h"
 #include "record/inject/inject.h"
 #include "record/inject/plan.h"
-#include "record/inject/remote.h"
-
-/* A file without a name, in both processes. */
-struct inject_file {
-	int fd;	       /* ours; -1: there is none */
-	int64_t there; /* the target's descriptor; negative: there is none */
-};
+#include "record/inject/there.h"
 
 /* The addresses are the target's. */
 struct inject {
@@ -33,18 +25,6 @@ struct inject {
 	struct inject_plan plan;
 	struct inject_cost cost; /* so far */
 };
-
-/* Put the sentence's part @text into @why, INJECT_WHY bytes. */
-static inline void give_reason(char *why, const char *text)
-{
-	snprintf(why, INJECT_WHY, "%s", text);
-}
-
-/* The same of a failure @err of what was to be done. */
-static inline void give_failure(char *why, const char *what, int err)
-{
-	snprintf(why, INJECT_WHY, "%s: %s", what, strerror(-err));
-}
 
 /* Where the island @n is in the file of the code. */
 static inline uint64_t island_offset(const struct inject *i, size_t n)

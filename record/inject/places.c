@@ -8,24 +8,11 @@
 
 #include "record/base/living.h"
 #include "record/inject/inject_state.h"
-#include "record/inject/names.h"
+#include "record/inject/remote/names.h"
+#include "record/inject/there.h"
 
 #define PAGE	   4096u
 #define MOST_TRIES 10 /* to take addresses before the process does */
-
-/* MFD_NOEXEC_SEAL of Linux 6.3 (linux/memfd.h), which allows seals, too. */
-#define NOEXEC_SEAL 8u
-
-/* As remote_call(), whose result is to be no failure.  Returns that, or -errno. */
-static int64_t call(struct remote *r, long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
-		    int64_t fd, uint64_t offset)
-{
-	const uint64_t args[6] = {a, b, c, d, (uint64_t)fd, offset};
-	int64_t result;
-	int err = remote_call(r, nr, args, &result);
-
-	return err ? err : result;
-}
 
 /* As remote_run(), with the reason in i->why, where @what has given none. */
 static int run(struct inject *i, remote_fn *what, void *arg)
@@ -43,62 +30,19 @@ static int run(struct inject *i, remote_fn *what, void *arg)
 	return err;
 }
 
-/* Why nothing of what is needed can be had. */
-static void explain(struct inject *i, const char *what, int err)
-{
-	if (err == -EMFILE)
-		give_reason(i->why, "has as many files open as it may (ulimit -n)");
-	else if (err == -EAGAIN)
-		give_reason(i->why, "has all its memory locked (mlockall), and may lock no more "
-				    "(ulimit -l)");
-	else if (err == -ENOMEM)
-		give_reason(i->why, "may not have the memory: a limit (ulimit -v, "
-				    "vm.max_map_count) or vm.overcommit_memory is in the way");
-	else if (err == -EACCES || err == -EPERM)
-		give_reason(i->why, "may not map code: a security module (as SELinux) forbids it");
-	else if (err == -EFAULT)
-		give_reason(i->why, "has system calls dispatched to itself");
-	else if (err == -EBADF)
-		give_reason(i->why, "has closed what was put there: it begins another program, or "
-				    "closes all files");
-	else
-		give_failure(i->why, what, err);
-}
-
-/* Make a file there, called @name, and open it here.  Returns 0 or -errno. */
-static int make_file(struct remote *r, pid_t pid, const char *name, struct inject_file *f)
-{
-	char path[64];
-	uint64_t at;
-	int err = remote_put(r, name, strlen(name) + 1, &at);
-
-	if (err)
-		return err;
-	/* no program that could be begun: such may be forbidden (vm.memfd_noexec) */
-	f->there = call(r, SYS_memfd_create, at, MFD_CLOEXEC | NOEXEC_SEAL, 0, 0, 0, 0);
-	if (f->there == -EINVAL)
-		f->there =
-			call(r, SYS_memfd_create, at, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0, 0, 0);
-	if (f->there < 0)
-		return (int)f->there;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)living_thread(pid), (int)f->there);
-	f->fd = open(path, O_RDWR | O_CLOEXEC);
-	return f->fd < 0 ? -errno : 0;
-}
-
 static int make_files(struct remote *r, void *arg)
 {
 	struct inject *i = arg;
-	int err = make_file(r, i->pid, INJECT_CODE_NAME, &i->code);
+	int err = there_make_file(r, INJECT_CODE_NAME, &i->code);
 
 	if (!err)
-		err = make_file(r, i->pid, INJECT_RINGS_NAME, &i->rings);
+		err = there_make_file(r, INJECT_RINGS_NAME, &i->rings);
 	if (err && i->code.there >= 0)
-		call(r, SYS_close, (uint64_t)i->code.there, 0, 0, 0, 0, 0);
+		there_call(r, SYS_close, (uint64_t)i->code.there, 0, 0, 0, 0, 0);
 	if (err && i->rings.there >= 0)
-		call(r, SYS_close, (uint64_t)i->rings.there, 0, 0, 0, 0, 0);
+		there_call(r, SYS_close, (uint64_t)i->rings.there, 0, 0, 0, 0, 0);
 	if (err)
-		explain(i, "cannot make a file in memory", err);
+		there_explain(i->why, "cannot make a file in memory", err);
 	return err;
 }
 
@@ -140,18 +84,18 @@ static int64_t take_islands(struct inject *i, struct remote *r)
 {
 	for (size_t n = 0; n < i->plan.nr_islands; n++) {
 		const uint64_t wanted = i->plan.islands[n].at;
-		int64_t at =
-			call(r, SYS_mmap, wanted, INJECT_ISLAND, PROT_NONE,
-			     MAP_PRIVATE | MAP_FIXED_NOREPLACE, i->code.there, island_offset(i, n));
+		int64_t at = there_call(r, SYS_mmap, wanted, INJECT_ISLAND, PROT_NONE,
+					MAP_PRIVATE | MAP_FIXED_NOREPLACE, i->code.there,
+					island_offset(i, n));
 
 		if (at >= 0 && (uint64_t)at != wanted) { /* Linux before 4.17 */
-			call(r, SYS_munmap, (uint64_t)at, INJECT_ISLAND, 0, 0, 0, 0);
+			there_call(r, SYS_munmap, (uint64_t)at, INJECT_ISLAND, 0, 0, 0, 0);
 			at = -EEXIST;
 		}
 		if (at >= 0)
 			continue;
 		while (n-- > 0)
-			call(r, SYS_munmap, i->plan.islands[n].at, INJECT_ISLAND, 0, 0, 0, 0);
+			there_call(r, SYS_munmap, i->plan.islands[n].at, INJECT_ISLAND, 0, 0, 0, 0);
 		return at;
 	}
 	return 0;
@@ -162,9 +106,9 @@ static int64_t take_islands(struct inject *i, struct remote *r)
  * nobody could use it.  Returns 0 or -errno. */
 static int64_t open_place(struct remote *r, uint64_t at, uint64_t bytes)
 {
-	int64_t err = call(r, SYS_munlock, at, bytes, 0, 0, 0, 0);
+	int64_t err = there_call(r, SYS_munlock, at, bytes, 0, 0, 0, 0);
 
-	return err ? err : call(r, SYS_mprotect, at, bytes, PROT_READ | PROT_WRITE, 0, 0, 0);
+	return err ? err : there_call(r, SYS_mprotect, at, bytes, PROT_READ | PROT_WRITE, 0, 0, 0);
 }
 
 /* Take the addresses, which so far nobody can use, and map the rings.  The islands come first: else
@@ -180,20 +124,20 @@ static int64_t take_places(struct inject *i, struct remote *r)
 	}
 	if (at < 0)
 		return at;
-	at = call(r, SYS_mmap, 0, block_bytes(i), PROT_NONE, MAP_PRIVATE | MAP_NORESERVE,
-		  i->code.there, 0);
+	at = there_call(r, SYS_mmap, 0, block_bytes(i), PROT_NONE, MAP_PRIVATE | MAP_NORESERVE,
+			i->code.there, 0);
 	if (at < 0)
 		return at;
 	i->base = (uint64_t)at;
-	at = call(r, SYS_mmap, 0, i->shared_bytes, PROT_NONE, MAP_SHARED, i->rings.there, 0);
+	at = there_call(r, SYS_mmap, 0, i->shared_bytes, PROT_NONE, MAP_SHARED, i->rings.there, 0);
 	if (at < 0)
 		return at;
 	i->shared = (uint64_t)at;
 	at = open_place(r, i->shared, i->shared_bytes);
 	if (at < 0)
 		return at;
-	call(r, SYS_madvise, i->shared, i->shared_bytes, MADV_DONTDUMP, 0, 0, 0);
-	call(r, SYS_madvise, i->shared, i->shared_bytes, MADV_NOHUGEPAGE, 0, 0, 0);
+	there_call(r, SYS_madvise, i->shared, i->shared_bytes, MADV_DONTDUMP, 0, 0, 0);
+	there_call(r, SYS_madvise, i->shared, i->shared_bytes, MADV_NOHUGEPAGE, 0, 0, 0);
 	return 0;
 }
 
@@ -203,27 +147,27 @@ static int64_t fill_places(struct inject *i, struct remote *r)
 	const struct image *m = &i->image;
 	const uint64_t own = i->base + m->own, behind = i->base + m->all_bytes;
 	const uint64_t fixed = MAP_PRIVATE | MAP_FIXED;
-	int64_t err = call(r, SYS_mmap, i->base, m->text_bytes, PROT_READ | PROT_EXEC, fixed,
-			   i->code.there, 0);
+	int64_t err = there_call(r, SYS_mmap, i->base, m->text_bytes, PROT_READ | PROT_EXEC, fixed,
+				 i->code.there, 0);
 
 	if (err >= 0)
-		err = call(r, SYS_mmap, i->base + m->text_bytes, m->all_bytes - m->text_bytes,
-			   PROT_READ | PROT_WRITE, fixed, i->code.there, m->text_bytes);
+		err = there_call(r, SYS_mmap, i->base + m->text_bytes, m->all_bytes - m->text_bytes,
+				 PROT_READ | PROT_WRITE, fixed, i->code.there, m->text_bytes);
 	if (err >= 0)
-		err = call(r, SYS_mmap, own, PAGE, PROT_READ | PROT_WRITE, fixed | MAP_ANONYMOUS,
-			   -1, 0);
+		err = there_call(r, SYS_mmap, own, PAGE, PROT_READ | PROT_WRITE,
+				 fixed | MAP_ANONYMOUS, -1, 0);
 	if (err >= 0)
-		err = call(r, SYS_madvise, own, PAGE, MADV_WIPEONFORK, 0, 0, 0);
+		err = there_call(r, SYS_madvise, own, PAGE, MADV_WIPEONFORK, 0, 0, 0);
 	if (err >= 0)
-		err = call(r, SYS_mmap, behind, m->memory_bytes, PROT_NONE,
-			   fixed | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		err = there_call(r, SYS_mmap, behind, m->memory_bytes, PROT_NONE,
+				 fixed | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (err >= 0)
 		err = open_place(r, behind, m->memory_bytes);
 	if (err >= 0) /* hardly any of it is touched; not every kernel has such pages */
-		call(r, SYS_madvise, behind, m->memory_bytes, MADV_NOHUGEPAGE, 0, 0, 0);
+		there_call(r, SYS_madvise, behind, m->memory_bytes, MADV_NOHUGEPAGE, 0, 0, 0);
 	for (size_t n = 0; err >= 0 && n < i->plan.nr_islands; n++)
-		err = call(r, SYS_mmap, i->plan.islands[n].at, INJECT_ISLAND, PROT_READ | PROT_EXEC,
-			   fixed, i->code.there, island_offset(i, n));
+		err = there_call(r, SYS_mmap, i->plan.islands[n].at, INJECT_ISLAND,
+				 PROT_READ | PROT_EXEC, fixed, i->code.there, island_offset(i, n));
 	return err < 0 ? err : 0;
 }
 
@@ -243,10 +187,10 @@ static int place(struct remote *r, void *arg)
 	int err = there ? (int)p->what(i, r) : -EBADF;
 
 	if (err && !i->why[0])
-		explain(i, "cannot map what is needed", err);
+		there_explain(i->why, "cannot map what is needed", err);
 	if (there && (p->closes || err)) {
-		call(r, SYS_close, (uint64_t)i->code.there, 0, 0, 0, 0, 0);
-		call(r, SYS_close, (uint64_t)i->rings.there, 0, 0, 0, 0, 0);
+		there_call(r, SYS_close, (uint64_t)i->code.there, 0, 0, 0, 0, 0);
+		there_call(r, SYS_close, (uint64_t)i->rings.there, 0, 0, 0, 0, 0);
 		i->code.there = i->rings.there = -1;
 	}
 	return err;

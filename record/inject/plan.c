@@ -13,8 +13,9 @@
 #define SLOT 32 /* bytes */
 #define BOTH (SLOT + INJECT_MOVED_MOST)
 
-_Static_assert(INJECT_ISLAND / BOTH >= INJECTED_MAX_SITES, "an island has room for all");
+_Static_assert(INJECT_ISLAND / BOTH >= ALLOCATOR_MAX_SITES, "an island has room for all");
 _Static_assert(INJECT_CHANGE == INJECT_JUMP, "a change is a jump");
+_Static_assert(INJECT_CHANGES >= INJECTED_MAX_SITES, "all can be changed at once");
 
 /* The code of one file, as the process has it and as it is in the file. */
 struct code {
@@ -28,21 +29,25 @@ static uint64_t address_of(const struct alloc_object *o, const struct alloc_site
 	return o->code.start + (s->function - o->code.offset);
 }
 
+void inject_plan_range(struct inject_island *island, const struct alloc_object *o)
+{
+	*island = (struct inject_island){.start = UINT64_MAX};
+	for (size_t k = 0; k < o->nr; k++) {
+		uint64_t at = address_of(o, &o->sites[k]);
+
+		island->start = at < island->start ? at : island->start;
+		island->end = at > island->end ? at : island->end;
+	}
+}
+
 int inject_plan_islands(struct inject_plan *plan, const struct allocators *a, struct maps *maps)
 {
 	plan->nr_islands = a->nr;
 	for (size_t i = 0; i < a->nr; i++) {
-		const struct alloc_object *o = &a->v[i];
 		struct inject_island *island = &plan->islands[i];
 		struct mlk_mapping taken = {.path = ""};
 
-		*island = (struct inject_island){.start = UINT64_MAX};
-		for (size_t k = 0; k < o->nr; k++) {
-			uint64_t at = address_of(o, &o->sites[k]);
-
-			island->start = at < island->start ? at : island->start;
-			island->end = at > island->end ? at : island->end;
-		}
+		inject_plan_range(island, &a->v[i]);
 		island->at = inject_gap(maps, island->start, island->end, INJECT_ISLAND);
 		if (!island->at)
 			return -ENOSPC;
@@ -94,16 +99,25 @@ static void write_slot(uint8_t *to, uint32_t number, uint64_t stub)
 	memcpy(to + 16, &stub, sizeof(stub));
 }
 
-/* Plan the change of @s in @o.  Returns why it cannot be changed, or NULL. */
-static const char *plan_site(struct inject_plan *plan, size_t island, const struct code *code,
-			     const struct alloc_object *o, const struct alloc_site *s,
-			     const struct image *image, uint64_t base)
+/* Compilers let a function begin at such an address, and what fills the gap before it is nobody's:
+ * which function that is is not known of a loader without its symbols. */
+static uint64_t next_function(const struct alloc_site *s, uint64_t at)
+{
+	return s->func == IMAGE_LOADER ? (at | 15) + 1 : 0;
+}
+
+/* Plan the change of @s in @o: the first site in its island is @first.  Returns why it cannot be
+ * changed, or NULL. */
+static const char *plan_site(struct inject_plan *plan, size_t island, size_t first,
+			     const struct code *code, const struct alloc_object *o,
+			     const struct alloc_site *s, const struct image *image, uint64_t base)
 {
 	struct injected_site *site = &plan->sites[plan->nr];
 	struct inject_change *change = &plan->changes[plan->nr];
 	const uint64_t function = address_of(o, s), into = function - code->at;
-	const uint64_t slot = plan->islands[island].at + plan->nr * BOTH;
-	uint8_t *to = plan->code[island] + plan->nr * BOTH;
+	const uint64_t into_island = (plan->nr - first) * BOTH;
+	const uint64_t slot = plan->islands[island].at + into_island;
+	uint8_t *to = plan->code[island] + into_island;
 	/* its file may lie about it */
 	const uint64_t known = into < code->len ? into : 0;
 	const struct inject_code c = {.at = function,
@@ -111,6 +125,7 @@ static const char *plan_site(struct inject_plan *plan, size_t island, const stru
 				      .file = code->file + known,
 				      .len = code->len - known,
 				      .size = s->size,
+				      .next = next_function(s, function),
 				      .text = code->now,
 				      .text_len = code->len,
 				      .text_at = code->at};
@@ -135,7 +150,7 @@ static const char *plan_site(struct inject_plan *plan, size_t island, const stru
 	change->at = e.at;
 	memcpy(change->before, e.before, INJECT_JUMP);
 	memcpy(change->after, e.after, INJECT_JUMP);
-	write_slot(to, (uint32_t)plan->nr, base + image->stubs[stub]);
+	write_slot(to, plan->numbers[plan->nr], base + image->stubs[stub]);
 	memcpy(to + SLOT, e.moved, e.nr_moved);
 	plan->nr++;
 	return NULL;
@@ -161,6 +176,39 @@ static bool find_nothrow(struct inject_plan *plan, size_t first)
 	return all;
 }
 
+int inject_plan_object(struct inject_plan *plan, size_t island, const struct alloc_object *o,
+		       int mem, const struct image *image, uint64_t base, inject_plan_tell_fn *tell,
+		       void *ctx)
+{
+	const size_t first = plan->nr;
+	struct code code = {0};
+	int left = 0, err = code_read(&code, o, mem);
+
+	memset(plan->code[island], 0xcc, INJECT_ISLAND); /* int3: nothing leads there */
+	for (size_t k = 0; !err && k < o->nr; k++) {
+		const char *why = plan->nr < INJECTED_MAX_SITES
+					  ? plan_site(plan, island, first, &code, o, &o->sites[k],
+						      image, base)
+					  : "there are too many functions";
+
+		left += why != NULL;
+		if (tell)
+			tell(ctx, o->sites[k].name, why);
+	}
+	code_release(&code);
+	if (err)
+		return err;
+	if (!find_nothrow(plan, first)) {
+		left++;
+		if (tell)
+			tell(ctx, "operator new",
+			     "it has no form that returns NULL, and exceptions do not pass "
+			     "injected "
+			     "code");
+	}
+	return left;
+}
+
 int inject_plan_sites(struct inject_plan *plan, const struct allocators *a, int mem,
 		      const struct image *image, uint64_t base, inject_plan_tell_fn *tell,
 		      void *ctx)
@@ -168,33 +216,14 @@ int inject_plan_sites(struct inject_plan *plan, const struct allocators *a, int 
 	int left = 0;
 
 	plan->nr = 0;
-	memset(plan->code, 0xcc, sizeof(plan->code)); /* int3: nothing leads there */
+	for (uint32_t n = 0; n < INJECTED_MAX_SITES; n++)
+		plan->numbers[n] = n;
 	for (size_t i = 0; i < a->nr; i++) {
-		const struct alloc_object *o = &a->v[i];
-		const size_t first = plan->nr;
-		struct code code = {0};
-		int err = code_read(&code, o, mem);
+		int err = inject_plan_object(plan, i, &a->v[i], mem, image, base, tell, ctx);
 
-		for (size_t k = 0; !err && k < o->nr; k++) {
-			const char *why =
-				plan->nr < INJECTED_MAX_SITES
-					? plan_site(plan, i, &code, o, &o->sites[k], image, base)
-					: "there are too many functions";
-
-			left += why != NULL;
-			if (tell)
-				tell(ctx, o->sites[k].name, why);
-		}
-		code_release(&code);
-		if (err)
+		if (err < 0)
 			return err;
-		if (!find_nothrow(plan, first)) {
-			left++;
-			if (tell)
-				tell(ctx, "operator new",
-				     "it has no form that returns NULL, and exceptions do not pass "
-				     "injected code");
-		}
+		left += err;
 	}
 	return left;
 }

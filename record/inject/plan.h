@@ -28,6 +28,7 @@ struct inject_plan {
 	struct inject_island islands[ALLOCATOR_MAX_OBJECTS];
 	struct injected_site sites[INJECTED_MAX_SITES];
 	struct inject_change changes[INJECTED_MAX_SITES]; /* of the same numbers */
+	uint32_t numbers[INJECTED_MAX_SITES];		  /* that the sites have in the target */
 	uint8_t code[ALLOCATOR_MAX_OBJECTS][INJECT_ISLAND];
 };
 
@@ -46,5 +47,14 @@ typedef void inject_plan_tell_fn(void *ctx, const char *name, const char *why);
 int inject_plan_sites(struct inject_plan *plan, const struct allocators *a, int mem,
 		      const struct image *image, uint64_t base, inject_plan_tell_fn *tell,
 		      void *ctx);
+
+/* Set what @island is for: the functions of @o.  Where it is to be is not chosen yet. */
+void inject_plan_range(struct inject_island *island, const struct alloc_object *o);
+
+/* As inject_plan_sites(), of the object @o alone, whose island is @island: its sites come behind
+ * those that @plan has, and have the numbers that it says. */
+int inject_plan_object(struct inject_plan *plan, size_t island, const struct alloc_object *o,
+		       int mem, const struct image *image, uint64_t base, inject_plan_tell_fn *tell,
+		       void *ctx);
 
 #endif

@@ -2,10 +2,6 @@
 #ifndef RECORD_INJECT_REASONS_H
 #define RECORD_INJECT_REASONS_H
 
-#define REASON_RUNS_ON                                                                     \
-	"has a thread that does not stop: it waits for a device, a child of vfork() or a " \
-	"processor"
-
 /* Its memory cannot be opened for writing, which is allowed to whoever may trace it, because of
  * @err, -errno: put why into @why, INJECT_WHY bytes. */
 void reason_denied(char *why, int err);

@@ -7,99 +7,22 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "record/base/living.h"
-#include "record/base/own_number.h"
-#include "record/base/proc.h"
-#include "record/inject/image.h"
+#include "record/inject/found.h"
 #include "record/inject/inject.h"
-#include "record/inject/names.h"
 #include "record/inject/reasons.h"
-#include "record/inject/remote.h"
+#include "record/inject/remote/names.h"
+#include "record/inject/remote/remote.h"
 #include "record/inject/remove.h"
 #include "record/inject/threads.h"
 #include "record/inject/turn.h"
 
-/* What was found in a process. */
-struct found {
-	pid_t pid;
-	int mem;
-	struct maps maps;
-	struct inject_inside inside;
-	struct injected injected;
-	uint64_t rings; /* 0: they are not mapped */
-};
-
-static bool read_at(const struct found *f, uint64_t at, void *to, size_t bytes)
-{
-	return pread(f->mem, to, bytes, (off_t)at) == (ssize_t)bytes;
-}
-
-static bool is_code(const struct mlk_mapping *m)
-{
-	return !strcmp(m->path, INJECT_SHOWN(INJECT_CODE_NAME));
-}
-
-static bool is_rings(const struct mlk_mapping *m)
-{
-	return !strcmp(m->path, INJECT_SHOWN(INJECT_RINGS_NAME));
-}
-
-/* What the image says of itself. */
-enum image_found {
-	IMAGE_NONE, /* none was ever in use */
-	IMAGE_OURS,
-	IMAGE_OTHER, /* of another build of mleak */
-};
-
-static enum image_found read_image(struct found *f)
-{
-	struct image ours;
-	struct inject_inside *in = &f->inside;
-	const struct mlk_mapping *first = NULL;
-
-	for (size_t i = 0; i < f->maps.nr; i++) {
-		const struct mlk_mapping *m = &f->maps.v[i];
-
-		if (is_code(m) && !m->offset && !first)
-			first = m;
-		if (is_rings(m) && !f->rings)
-			f->rings = m->start;
-	}
-	in->pid = f->pid;
-	in->own_numbers = own_number_differs(f->pid);
-	in->mem = f->mem;
-	in->injected = &f->injected;
-	in->base = first ? first->start : 0;
-	if (!first || !read_at(f, in->base, &in->head, sizeof(in->head)) ||
-	    in->head.magic != INJECTED_IMAGE)
-		return IMAGE_NONE;
-	if (image_get(&ours) || memcmp(&in->head, ours.bytes, sizeof(in->head)) != 0)
-		return IMAGE_OTHER;
-	if (!read_at(f, in->base + in->head.injected, &f->injected, sizeof(f->injected)) ||
-	    f->injected.magic != INJECTED_MAGIC || f->injected.nr_sites > INJECTED_MAX_SITES ||
-	    f->injected.nr_mapped > INJECTED_MAX_MAPPED)
-		return IMAGE_NONE;
-	return IMAGE_OURS;
-}
-
-/* Does a recorder that lives read the rings? */
-static bool is_recorded(const struct found *f)
-{
-	uint32_t ended, alive;
-
-	return f->rings &&
-	       read_at(f, f->rings + offsetof(struct preload_header, ended), &ended,
-		       sizeof(ended)) &&
-	       read_at(f, f->rings + offsetof(struct preload_header, alive), &alive,
-		       sizeof(alive)) &&
-	       !ended && alive && !(alive & FUTEX_OWNER_DIED);
-}
+#define MOST_TRIES 20 /* to bring the functions back that are there */
 
 bool inject_is_in(pid_t pid)
 {
@@ -108,7 +31,7 @@ bool inject_is_in(pid_t pid)
 
 	if (!maps_read(&maps, living_thread(pid)))
 		for (size_t i = 0; i < maps.nr; i++)
-			any |= is_code(&maps.v[i]);
+			any |= found_is_code(&maps.v[i]);
 	maps_release(&maps);
 	return any;
 }
@@ -118,7 +41,7 @@ void inject_leave_out(struct maps *maps)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < maps->nr; i++)
-		if (is_code(&maps->v[i]))
+		if (found_is_code(&maps->v[i]))
 			free((char *)maps->v[i].path);
 		else
 			maps->v[kept++] = maps->v[i];
@@ -134,7 +57,8 @@ static size_t plan_back(const struct found *f, struct inject_change *changes)
 		const struct injected_site *s = &f->injected.sites[i];
 		uint8_t now[INJECT_CHANGE];
 
-		if (!read_at(f, s->at, now, sizeof(now)) || memcmp(now, s->after, sizeof(now)) != 0)
+		if (!found_read(f, s->at, now, sizeof(now)) ||
+		    memcmp(now, s->after, sizeof(now)) != 0)
 			continue;
 		changes[nr].at = s->at;
 		memcpy(changes[nr].before, s->after, INJECT_CHANGE);
@@ -151,18 +75,20 @@ static int bring_back(struct found *f, struct inject_cost *cost)
 	struct inject_change_opts and_leave = only;
 	struct inject_change changes[INJECTED_MAX_SITES];
 	const uint64_t none = 0;
-	int err;
+	int err = -EILSEQ;
 
 	and_leave.is_there = inject_threads_inside;
 	and_leave.ctx = in;
 	in->text = malloc(in->head.text_end);
 	if (!in->text)
 		return -ENOMEM;
-	if (!read_at(f, in->base, in->text, in->head.text_end))
+	if (!found_read(f, in->base, in->text, in->head.text_end))
 		return -EIO;
 	/* before it is unmapped nothing begins to write any more */
 	(void)!pwrite(f->mem, &none, sizeof(none), (off_t)(in->base + in->head.own));
-	err = inject_change(&only, changes, plan_back(f, changes), cost);
+	/* a library may be unloaded between two looks, and another one be at its place */
+	for (int tries = 0; err == -EILSEQ && tries < MOST_TRIES; tries++)
+		err = inject_change(&only, changes, plan_back(f, changes), cost);
 	return err ? err : inject_change(&and_leave, NULL, 0, cost);
 }
 
@@ -210,6 +136,15 @@ struct unmapping {
 	bool known;
 };
 
+/* Is @m of what @i lists?  Where that was others may have mapped something by now. */
+static bool is_listed(const struct injected *i, const struct mlk_mapping *m)
+{
+	for (uint32_t n = 0; n < i->nr_mapped; n++)
+		if (m->start < i->mapped[n].end && m->end > i->mapped[n].start)
+			return true;
+	return false;
+}
+
 /* Unmap all that was mapped for us.  Returns 0 or -errno. */
 static int unmap_all(struct remote *r, void *arg)
 {
@@ -219,8 +154,10 @@ static int unmap_all(struct remote *r, void *arg)
 
 	for (uint32_t i = 0; !err && u->known && i < f->injected.nr_mapped; i++)
 		err = unmap(r, f->injected.mapped[i].start, f->injected.mapped[i].end);
-	for (size_t i = 0; !err && !u->known && i < f->maps.nr; i++)
-		if (is_code(&f->maps.v[i]) || is_rings(&f->maps.v[i]))
+	/* by their names alone; an island for a file that came later might not be listed yet */
+	for (size_t i = 0; !err && i < f->maps.nr; i++)
+		if ((found_is_code(&f->maps.v[i]) || found_is_rings(&f->maps.v[i])) &&
+		    !(u->known && is_listed(&f->injected, &f->maps.v[i])))
 			err = unmap(r, f->maps.v[i].start, f->maps.v[i].end);
 	if (!err)
 		close_files(f->pid, r);
@@ -254,55 +191,41 @@ static int take_out(struct found *f, bool known, struct inject_cost *cost, char 
 	return err;
 }
 
-static struct found *new_found(void)
+/* Take out what is in @f, by @image. */
+static int take_out_found(struct found *f, enum image_found image, bool own,
+			  struct inject_cost *cost, char *why)
 {
-	struct found *f = aligned_alloc(_Alignof(struct found), sizeof(*f));
-
-	if (f)
-		memset(f, 0, sizeof(*f));
-	return f;
+	if (found_is_recorded(f) && !own) {
+		snprintf(why, INJECT_WHY, "is being recorded with --backend inject");
+		return -EALREADY;
+	}
+	if (image == IMAGE_OTHER) {
+		snprintf(why, INJECT_WHY,
+			 "has the code of another build of mleak: let that one take it out, by "
+			 "'mleak record -p'");
+		return -ENOTSUP;
+	}
+	return take_out(f, image == IMAGE_OURS, cost, why);
 }
 
 int inject_remove_now(pid_t pid, bool own, struct inject_cost *cost, char *why)
 {
-	struct found *f = new_found();
-	char path[32];
-	enum image_found image;
 	bool any = close_files(pid, NULL);
-	int err = f ? maps_read(&f->maps, living_thread(pid)) : -ENOMEM;
+	struct found *f;
+	int err;
 
 	why[0] = '\0';
-	if (err) {
-		snprintf(why, INJECT_WHY, "does not tell what it has mapped: %s", strerror(-err));
-		free(f);
+	err = found_new(&f, pid, why);
+	if (err)
 		return err;
-	}
 	for (size_t i = 0; i < f->maps.nr; i++)
-		any |= is_code(&f->maps.v[i]);
-	f->pid = pid;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)living_thread(pid));
-	f->mem = any ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	if (f->mem >= 0) {
-		image = read_image(f);
-		if (is_recorded(f) && !own) {
-			snprintf(why, INJECT_WHY, "is being recorded with --backend inject");
-			err = -EALREADY;
-		} else if (image == IMAGE_OTHER) {
-			snprintf(why, INJECT_WHY,
-				 "has the code of another build of mleak: let "
-				 "that one take it out, by 'mleak record -p'");
-			err = -ENOTSUP;
-		} else {
-			err = take_out(f, image == IMAGE_OURS, cost, why);
-		}
-		close(f->mem);
-	} else if (any) {
-		err = -errno;
-		reason_denied(why, err);
+		any |= found_is_code(&f->maps.v[i]);
+	if (any) {
+		err = found_open(f, why);
+		if (!err)
+			err = take_out_found(f, found_image(f), own, cost, why);
 	}
-	maps_release(&f->maps);
-	free(f->inside.text);
-	free(f);
+	found_free(f);
 	return err;
 }
 

@@ -14,7 +14,7 @@
 #include "record/base/proc.h"
 #include "record/inject/inject.h"
 #include "record/inject/own_thread.h"
-#include "record/inject/reasons.h"
+#include "record/inject/remote/remote.h"
 #include "record/ptrace/crew.h"
 #include "record/ptrace/stop_all.h"
 #include "record/target/target.h"

@@ -30,6 +30,9 @@ int half_munmap(void *addr, size_t size, const struct caller *c);
 int half_mprotect(void *addr, size_t size, int prot, const struct caller *c);
 int half_madvise(void *addr, size_t size, int advice, const struct caller *c);
 
+/* loader.c: modules have come or gone, or are about to */
+void half_loader(const struct caller *c);
+
 /* The call that @c made, which counts, has allocated @block. */
 void injected_record(enum event_func func, const void *block, size_t size, const struct caller *c);
 

@@ -13,7 +13,7 @@
 #define INJECTED_TRIES	    64u		/* places that one can have */
 #define INJECTED_MEMORY	    (112 << 20) /* bytes */
 
-#define INJECTED_MAX_SITES    64
+#define INJECTED_MAX_SITES    256
 #define INJECTED_SITE_SIZE    96   /* of struct injected_site */
 #define INJECTED_SITE_GOES_ON 16   /* of its member moved */
 #define INJECTED_SETTINGS_AT  72   /* of struct injected's settings */
@@ -25,7 +25,8 @@
 
 /* The stubs by their numbers: what a patched function's slot leads to.  MALLOC is for all that take
  * a size alone, ALIGNED_ALLOC an alignment before it, FREE for all that give a block back, NEW and
- * NEW_ALIGNED for operators new that may throw, NEW_NOTHROW for the others. */
+ * NEW_ALIGNED for operators new that may throw, NEW_NOTHROW for the others.  LOADER is for what the
+ * loader calls when modules have come or gone. */
 #define INJECTED_STUBS(X)                 \
 	X(MALLOC, malloc)                 \
 	X(CALLOC, calloc)                 \
@@ -41,7 +42,8 @@
 	X(MADVISE, madvise)               \
 	X(NEW, new)                       \
 	X(NEW_ALIGNED, new_aligned)       \
-	X(NEW_NOTHROW, new_nothrow)
+	X(NEW_NOTHROW, new_nothrow)       \
+	X(LOADER, loader)
 
 #ifndef __ASSEMBLER__
 
@@ -51,7 +53,8 @@
 #include "bpf/event.h"
 #include "record/libpreload/state.h"
 
-#define INJECTED_MAX_MAPPED 24
+#define INJECTED_MAX_LATER  24 /* islands for files that came later */
+#define INJECTED_MAX_MAPPED (10 + INJECTED_MAX_LATER)
 
 #define INJECTED_STUB(upper, lower) INJECTED_##upper,
 
@@ -88,7 +91,9 @@ struct injected_site {
 
 /*
  * Filled by the recorder before any function is changed; the image writes to nr_strangers, and to
- * what of the state is its own.  All addresses are the target's.
+ * what of the state is its own.  All addresses are the target's.  Of files that are loaded later
+ * the recorder adds what is mapped, the code and the sites, in this order, before it changes their
+ * functions: so who removes it finds all at any time.
  */
 struct injected {
 	uint64_t magic, nonce; /* INJECTED_MAGIC, and that of the rings */
@@ -111,6 +116,10 @@ struct injected {
 	/* What was mapped for us, for who removes it. */
 	uint32_t nr_mapped, nr_sites;
 	struct preload_range mapped[INJECTED_MAX_MAPPED];
+	/* What the recording began with; the others are for files that came later, and may have
+	 * gone since.  Island nr_first_mapped + i is that of the allocator's code later[i]. */
+	uint32_t nr_first_mapped, nr_first_sites;
+	struct preload_range later[INJECTED_MAX_LATER];
 	struct injected_site sites[INJECTED_MAX_SITES] __attribute__((aligned(2048)));
 };
 

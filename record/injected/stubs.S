@@ -87,6 +87,7 @@ forward:
 	STUB_OF mprotect, %rcx
 	STUB_OF madvise, %rcx
 	STUB_OF new_nothrow, %rcx
+	STUB_OF loader, %rdi
 
 /* Six arguments: the seventh goes by the stack. */
 	STUB_BEGIN stub_mmap

@@ -10,6 +10,9 @@ bool visit_is_library(uint64_t pc)
 	for (uint32_t i = 0; i < EVENT_MAX_CODE; i++)
 		if (pc - code->libraries[i].start < code->libraries[i].size)
 			return true;
+	for (uint32_t i = injected.nr_first_mapped; i < injected.nr_mapped; i++)
+		if (preload_in(&injected.later[i - injected.nr_first_mapped], pc))
+			return true;
 	return false;
 }
 

@@ -323,12 +323,11 @@ int helper_signal(struct helper *h, pid_t pid, int sig)
 	return ask(h, -1, NULL);
 }
 
-int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *why)
+/* What was requested of what is in a process: the result with its cost and reason. */
+static int ask_of_code(struct helper *h, void *cost, size_t bytes, char *why)
 {
-	int err;
+	int err = ask(h, -1, NULL);
 
-	begin(h, HELPER_EJECT, &(struct helper_task){pid, pid});
-	err = ask(h, -1, NULL);
 	if (!h->pid) {
 		memset(cost, 0, bytes);
 		snprintf(why, HELPER_WHY,
@@ -343,6 +342,23 @@ int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *wh
 	else
 		snprintf(why, HELPER_WHY, "cannot be changed: %s", strerror(-err));
 	return err;
+}
+
+int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *why)
+{
+	begin(h, HELPER_EJECT, &(struct helper_task){pid, pid});
+	return ask_of_code(h, cost, bytes, why);
+}
+
+int helper_inject(struct helper *h, pid_t pid, const void *library, size_t library_bytes,
+		  void *cost, size_t bytes, char *why)
+{
+	struct helper_request *r = begin(h, HELPER_INJECT, &(struct helper_task){pid, pid});
+
+	if (library_bytes > sizeof(r->library))
+		return -EINVAL;
+	memcpy(r->library, library, library_bytes);
+	return ask_of_code(h, cost, bytes, why);
 }
 
 void helper_stop(struct helper *h)

@@ -116,6 +116,11 @@ int helper_signal(struct helper *h, pid_t pid, int sig);
  * of @bytes.  -EPIPE: the helper has ended. */
 int helper_eject(struct helper *h, pid_t pid, void *cost, size_t bytes, char *why);
 
+/* As inject_add(), of @library, a struct inject_library of @library_bytes, HELPER_MAX_READ at most.
+ * The rest is as with helper_eject(). */
+int helper_inject(struct helper *h, pid_t pid, const void *library, size_t library_bytes,
+		  void *cost, size_t bytes, char *why);
+
 /* End it, and release @h; NULL is allowed. */
 void helper_stop(struct helper *h);
 

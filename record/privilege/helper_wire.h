@@ -26,6 +26,7 @@ enum helper_op {
 	HELPER_LET_GO,
 	HELPER_SIGNAL,
 	HELPER_EJECT,
+	HELPER_INJECT,
 };
 
 /* What a helper_link says of its probes; of the arrays the first nr are set.  The descriptor of its
@@ -45,7 +46,10 @@ struct helper_request {
 	uint64_t addr; /* HELPER_OPEN_MAPPED, HELPER_READ; HELPER_FREEZE: the room */
 	uint32_t len;  /* HELPER_READ */
 	int32_t what;  /* HELPER_OPEN: enum helper_file; HELPER_SIGNAL: the signal */
-	struct helper_probes probes;
+	union {
+		struct helper_probes probes;
+		uint8_t library[HELPER_MAX_READ]; /* HELPER_INJECT */
+	};
 };
 
 /* A descriptor may come with it; then the result is 0. */

@@ -139,6 +139,7 @@ void session_release(struct session *s)
 		free(s->all[i]);
 	}
 	free(s->all);
+	free(s->loaded.v);
 	probes_free(s->probes);
 	preload_free(s->preload);
 	go_stacks_free(s->go_stacks);

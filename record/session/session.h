@@ -15,6 +15,7 @@
 #include "record/process/process.h"
 #include "record/reach/snapshot.h"
 #include "record/session/backend.h"
+#include "record/session/session_loaded.h"
 #include "record/target/memory_walker.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
@@ -137,6 +138,7 @@ struct session {
 	struct session_gaps gaps;
 	struct known_programs known;
 	struct explained_programs explained;
+	struct session_loaded loaded;
 	uint64_t attach_ns, detach_ns; /* how long attaching and detaching took */
 	bool quiet_told;	       /* that nothing was seen, and why */
 	bool gives_back;	       /* madvise gave memory back */

@@ -264,6 +264,8 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 		return false;
 	maps_keep_code(maps);
 	inject_leave_out(maps);
+	if (s->inject)
+		session_look_for_allocators(s, p, maps);
 	for (size_t i = 0; i < maps->nr; i++)
 		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
 							      s->out.writer, &maps->v[i]));

@@ -62,6 +62,7 @@ static int put(struct session *s, struct process *p)
 			  (int)p->target.pid, why);
 		return err;
 	}
+	session_begin_to_look(s, p);
 	return 0;
 }
 

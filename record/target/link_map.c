@@ -89,6 +89,13 @@ bool link_map_complete(const struct target *t, bool unknown)
 	return debug.r_state == RT_CONSISTENT && debug.r_map;
 }
 
+uint64_t link_map_teller(const struct target *t)
+{
+	struct r_debug debug;
+
+	return read_debug(t, &debug) ? debug.r_brk : 0;
+}
+
 /* Add what the loader's list holds.  The loader appends what dlopen() loads later. */
 static int add_list(struct loaded_objects *o, const struct target *t, const struct maps *maps)
 {

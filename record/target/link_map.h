@@ -23,6 +23,10 @@ int link_map_read(struct loaded_objects *objects, const struct target *t, const 
  * when it does not tell. */
 bool link_map_complete(const struct target *t, bool unknown);
 
+/* The address of the function that the loader calls whenever it begins to change the list, and when
+ * it has: for debuggers.  0: it is not known. */
+uint64_t link_map_teller(const struct target *t);
+
 /* Forget the list; the mappings stay. */
 void link_map_release(struct loaded_objects *objects);
 

@@ -25,7 +25,7 @@
 
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
-#include "record/inject/remote.h"
+#include "record/inject/remote/remote.h"
 
 #define MS UINT64_C(1000000)
 

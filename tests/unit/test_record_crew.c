@@ -145,6 +145,15 @@ static int see(void *ctx, const struct stop_all *s, size_t i, unsigned int who)
 	return seen->refused-- == 1 ? -EAGAIN : 0;
 }
 
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	/* its threads that this one still traces are waited for, too */
+	while (waitpid(-1, NULL, __WALL) > 0)
+		;
+	assert_int_equal(errno, ECHILD);
+}
+
 static void all_threads_are_stopped_and_seen_once(void **state)
 {
 	pid_t pid = start_child();
@@ -165,8 +174,7 @@ static void all_threads_are_stopped_and_seen_once(void **state)
 		assert_true(stop_all_end(&stop) > 0);
 		crew_free(crew);
 	}
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	end_child(pid);
 }
 
 static void what_one_of_the_crew_refuses_lets_all_go(void **state)
@@ -182,12 +190,7 @@ static void what_one_of_the_crew_refuses_lets_all_go(void **state)
 	assert_int_equal(stop_all_begin(&stop, pid, see, &seen), -EAGAIN);
 	stop_all_end(&stop);
 	crew_free(crew);
-	/* one that had not stopped yet was let go when who traced it ended; the caller's are not */
-	if (!crew) {
-		kill(pid, SIGKILL);
-		assert_int_equal(waitpid(pid, NULL, 0), pid);
-		return;
-	}
+	/* only one that has not stopped yet, and that the caller is to stop, is still traced */
 	dir = proc_threads(pid);
 	assert_non_null(dir);
 	while ((tid = proc_next_thread(dir)) > 0) {
@@ -198,8 +201,7 @@ static void what_one_of_the_crew_refuses_lets_all_go(void **state)
 	}
 	closedir(dir);
 	assert_int_equal(nr, NR);
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	end_child(pid);
 }
 
 int main(void)

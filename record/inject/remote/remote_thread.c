@@ -1,5 +1,5 @@
 /* remote_thread.c - see remote_thread.h */
-#include "record/inject/remote_thread.h"
+#include "record/inject/remote/remote_thread.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "record/base/clock.h"
 #include "record/base/proc.h"
-#include "record/inject/remote_restart.h"
+#include "record/inject/remote/remote_restart.h"
 
 #define TEXT_SIZE 65536
 #define LIMIT_NS  250000000u

@@ -1,5 +1,5 @@
 /* remote_code.c - see remote_code.h */
-#include "record/inject/remote_code.h"
+#include "record/inject/remote/remote_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "record/inject/names.h"
+#include "record/inject/remote/names.h"
 
 #define CHUNK	 (UINT64_C(1) << 20)
 #define OVERLAP	 16 /* bytes: more than the longest sequence */

@@ -1,5 +1,5 @@
 /* remote_check.c - see remote_check.h */
-#include "record/inject/remote_check.h"
+#include "record/inject/remote/remote_check.h"
 
 #include <errno.h>
 #include <linux/rseq.h>

@@ -15,8 +15,13 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#include "record/inject/remote_code.h"
-#include "record/inject/remote_restart.h"
+#include "record/inject/remote/remote_code.h"
+#include "record/inject/remote/remote_restart.h"
+
+/* Why a process cannot be changed, behind "it", where others say so, too. */
+#define REASON_RUNS_ON                                                                     \
+	"has a thread that does not stop: it waits for a device, a child of vfork() or a " \
+	"processor"
 
 /* All bytes that remote_put() has room for. */
 #define REMOTE_PUT_MOST 4096

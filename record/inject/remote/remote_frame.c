@@ -3,7 +3,7 @@
  * The layout is the kernel's: struct rt_sigframe of arch/x86/include/asm/sigframe.h, and the
  * extended state as arch/x86/kernel/fpu/signal.c has it.
  */
-#include "record/inject/remote_frame.h"
+#include "record/inject/remote/remote_frame.h"
 
 #include <cpuid.h>
 #include <elf.h>

@@ -1,5 +1,5 @@
 /* remote_restart.c - see remote_restart.h */
-#include "record/inject/remote_restart.h"
+#include "record/inject/remote/remote_restart.h"
 
 #include <errno.h>
 #include <linux/futex.h>

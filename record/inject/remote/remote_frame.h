@@ -6,7 +6,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#include "record/inject/remote_code.h"
+#include "record/inject/remote/remote_code.h"
 
 /*
  * Write a frame below the red zone of thread @tid, which is stopped by ptrace(2): as of a signal

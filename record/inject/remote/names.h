@@ -1,6 +1,6 @@
 /* names.h - what the files without names are called that are mapped into a target */
-#ifndef RECORD_INJECT_NAMES_H
-#define RECORD_INJECT_NAMES_H
+#ifndef RECORD_REMOTE_NAMES_H
+#define RECORD_REMOTE_NAMES_H
 
 #include "record/libpreload/ring.h"
 

@@ -6,7 +6,7 @@
  * at a stop like the first one, where the kernel has not yet decided how the system call goes on
  * that it had interrupted.
  */
-#include "record/inject/remote.h"
+#include "record/inject/remote/remote.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -23,10 +23,9 @@
 
 #include "record/base/clock.h"
 #include "record/base/proc.h"
-#include "record/inject/reasons.h"
-#include "record/inject/remote_check.h"
-#include "record/inject/remote_frame.h"
-#include "record/inject/remote_thread.h"
+#include "record/inject/remote/remote_check.h"
+#include "record/inject/remote/remote_frame.h"
+#include "record/inject/remote/remote_thread.h"
 
 #define LIMIT_NS UINT64_C(5000000000)
 #define YIELDS	 200   /* looks at a thread that is about to stop, before there are pauses */

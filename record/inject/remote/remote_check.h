@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#include "record/inject/remote_code.h"
+#include "record/inject/remote/remote_code.h"
 #include "record/target/maps.h"
 
 /* Does thread @tid, which is stopped by ptrace(2) with @regs, execute 64-bit code, and was its
