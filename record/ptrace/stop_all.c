@@ -17,6 +17,7 @@
 #include "record/base/clock.h"
 #include "record/base/living.h"
 #include "record/base/proc.h"
+#include "record/ptrace/awake.h"
 #include "record/ptrace/crew.h"
 
 #define LIMIT_NS 250000000u
@@ -255,6 +256,8 @@ int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void
 	struct work w = {.s = s, .visit = visit, .ctx = ctx};
 	int err;
 
+	if (s->crew)
+		s->awake = awake_begin(crew_size(s->crew));
 	/* To be traced takes as long as to be stopped, and stops nothing. */
 	err = add_new(s, pid);
 	if (!err)
@@ -317,6 +320,7 @@ uint64_t stop_all_end(struct stop_all *s)
 	struct work w = {.s = s};
 
 	crew_do(s->crew, let_go, &w);
+	awake_end(s->awake);
 	free(s->v);
 	*s = (struct stop_all){.crew = s->crew};
 	return w.longest_ns;
