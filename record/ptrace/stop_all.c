@@ -256,8 +256,7 @@ int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void
 	struct work w = {.s = s, .visit = visit, .ctx = ctx};
 	int err;
 
-	if (s->crew)
-		s->awake = awake_begin(crew_size(s->crew));
+	s->awake = awake_begin();
 	/* To be traced takes as long as to be stopped, and stops nothing. */
 	err = add_new(s, pid);
 	if (!err)

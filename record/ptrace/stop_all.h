@@ -8,14 +8,13 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-struct awake;
 struct crew;
 struct stop_thread;
 
 /* The threads that the caller, a thread, has stopped; all zero: none. */
 struct stop_all {
 	struct crew *crew; /* who stops them; NULL: the caller alone.  Set before. */
-	struct awake *awake;
+	int awake;	   /* as awake_begin() */
 	struct stop_thread *v;
 	size_t nr, room;
 	size_t stopped;	  /* of these; the others have ended */
