@@ -37,7 +37,8 @@ struct frames_event {
 	struct event_frame frames[EVENT_PYTHON_FRAMES];
 	__u8 rest[EVENT_LINE];
 	struct python_walk walk;
-	__u64 chain; /* of all code objects */
+	__u64 chain;  /* of all code objects */
+	__u64 unsent; /* not 0: one of them could not be sent */
 	struct event_code_sent code;
 };
 
@@ -73,6 +74,7 @@ static __noinline void inherit_interpreter(__u64 id, __u32 tgid)
 __noinline int add_frame(struct frames_event *e, const struct event_python *py)
 {
 	__u32 nr;
+	int err;
 
 	if (!e || !py)
 		return 1;
@@ -83,10 +85,11 @@ __noinline int add_frame(struct frames_event *e, const struct event_python *py)
 		e->event.flags |= EVENT_FRAMES_CUT;
 		return 1;
 	}
-	if (python_step(&e->walk, py, &e->frames[nr])) {
+	err = python_step(&e->walk, py, &e->frames[nr]);
+	if (err < 0)
 		e->event.flags |= EVENT_FRAMES_BROKEN;
-		return 1;
-	}
+	if (err)
+		return err < 0;
 	e->chain = python_mix(e->chain, (e->frames[nr].code & ~EVENT_FRAME_ENTRY) ^
 						(__u64)e->frames[nr].digest << 32);
 	e->event.nr = nr + 1;
@@ -131,19 +134,21 @@ static __always_inline void copy_text(struct python_walk *w, const struct event_
 				      __u64 addr, struct python_text *text, void *to, __u32 most)
 {
 	__u64 width, len, bytes;
+	__u32 state;
 
 	text->len = text->width = 0;
-	if (!python_is_address(addr) || PYTHON_READ(w->part, addr + 16, 24) ||
-	    !(w->part[2] & PYTHON_COMPACT))
+	if (!python_is_address(addr) || PYTHON_READ(w->part, addr + 16, 24))
 		return;
-	width = PYTHON_KIND(w->part[2]);
+	state = python_text_state(py, w->part[2]);
+	if (!(state & PYTHON_COMPACT))
+		return;
+	width = state & PYTHON_KIND;
 	len = w->part[0] < most / 4 || (width == 1 && w->part[0] < most) ? w->part[0] : most / 4;
 	bytes = len * width;
 	barrier_var(bytes);
 	if (bytes > most ||
-	    bpf_probe_read_user(
-		    to, bytes,
-		    (void *)(addr + (w->part[2] & PYTHON_ASCII ? py->text : py->wide_text))))
+	    bpf_probe_read_user(to, bytes,
+				(void *)(addr + (state & PYTHON_ASCII ? py->text : py->wide_text))))
 		return;
 	text->len = (__u32)len;
 	text->width = (__u32)width;
@@ -154,18 +159,18 @@ static __always_inline void copy_lines(struct frames_event *e, __u64 lines)
 {
 	__u64 len;
 
-	e->code.lines_len = 0;
+	e->code.lines_len = PYTHON_NO_LINES;
 	if (!python_is_address(lines) || PYTHON_READ(e->walk.part, lines + 16, 8))
 		return;
 	len = e->walk.part[0];
 	barrier_var(len);
-	if (len > EVENT_CODE_LINES)
-		e->code.lines_len = ~0u;
-	else if (!bpf_probe_read_user(e->code.lines, len, (void *)(lines + 32)))
+	if (len <= EVENT_CODE_LINES &&
+	    !bpf_probe_read_user(e->code.lines, len, (void *)(lines + 32)))
 		e->code.lines_len = (__u32)len;
 }
 
-/* Send the code object of frame @i of @e, unless it was sent.  Not static: it is verified once. */
+/* Send the code object of frame @i of @e, unless it was sent.  What fails is noted in @e: of a
+ * result the verifier would follow each number of failures.  Not static: it is verified once. */
 __noinline int send_code(struct thread_state *st, struct frames_event *e,
 			 const struct event_python *py, __u32 i)
 {
@@ -176,7 +181,10 @@ __noinline int send_code(struct thread_state *st, struct frames_event *e,
 		return 0;
 	code = e->frames[i].code & ~EVENT_FRAME_ENTRY;
 	key = python_mix(st->id >> 32 ^ code, e->frames[i].digest);
-	if (bpf_map_lookup_elem(&sent, &key) || PYTHON_READ(e->walk.code, code, PYTHON_CODE_BYTES))
+	if (!code || bpf_map_lookup_elem(&sent, &key))
+		return 0;
+	e->unsent++;
+	if (PYTHON_READ(e->walk.code, code, PYTHON_CODE_BYTES))
 		return 0;
 	e->code.id = st->id;
 	e->code.code = code;
@@ -192,8 +200,10 @@ __noinline int send_code(struct thread_state *st, struct frames_event *e,
 	len = e->code.lines_len <= EVENT_CODE_LINES ? e->code.lines_len : 0;
 	len = whole_lines(__builtin_offsetof(struct event_code_sent, lines) + len);
 	barrier_var(len);
-	if (len <= sizeof(e->code) && !OUTPUT(st, EVENT_CODE, &e->code.head, len))
-		bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
+	if (len > sizeof(e->code) || OUTPUT(st, EVENT_CODE, &e->code.head, len))
+		return 0;
+	e->unsent--;
+	bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
 	return 0;
 }
 
@@ -206,10 +216,12 @@ static __always_inline void send_codes(struct thread_state *st, struct frames_ev
 
 	if (bpf_map_lookup_elem(&sent, &key))
 		return;
+	e->unsent = 0;
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < EVENT_PYTHON_FRAMES && i < e->event.nr; i++)
 		send_code(st, e, py, i);
-	bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
+	if (!e->unsent)
+		bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
 }
 
 /* Send the frames of the thread @st, if it interprets now, for an allocation at @sp.  Not static:
@@ -242,6 +254,8 @@ __noinline int record_frames(struct thread_state *st, __u64 sp)
 	for (int i = 0; i <= EVENT_PYTHON_FRAMES; i++)
 		if (add_frame(e, py))
 			break;
+	if (e->walk.frame && !e->event.flags)
+		e->event.flags |= EVENT_FRAMES_CUT;
 	send_codes(st, e, py);
 	if (output_frames(st, e))
 		count(&drops.frames);

@@ -11,21 +11,47 @@
 
 #define EVENT_PYTHON_FRAMES 128 /* most that are sent, the innermost */
 
+/* How event_python.current leads to the pointer to the state of the thread that interprets. */
+enum python_current {
+	PYTHON_NOWHERE = 0,
+	PYTHON_GLOBAL,	/* it is the pointer's address: one for all threads */
+	PYTHON_THREAD,	/* it is how far the pointer is from the thread's control block */
+	PYTHON_SLOT,	/* it is the address of a word that tells that */
+	PYTHON_DYNAMIC, /* it is the address of a tls_index, of what __tls_get_addr() returns */
+};
+
+/* What tells frames that one call of the evaluation has from those of another. */
+enum python_shape {
+	PYTHON_OBJECTS, /* up to 3.10: a call has one */
+	PYTHON_FLAGGED, /* 3.11: in the outermost of a call, a byte is not 0 */
+	PYTHON_SHIMS,	/* since 3.12: a frame that is none, PYTHON_OWNER_SHIM, is behind the
+			   outermost */
+};
+
+#define PYTHON_OWNER_SHIM 3 /* or above: owned by the machine's stack, or by the interpreter */
+#define PYTHON_DIRECT	  0xffffu /* as cframe_frame: state_frame is the innermost frame itself */
+
 /* Where in a process what is; offsets are bytes, words have 8.  All 0: there is no interpreter. */
 struct event_python {
-	__u64 current;	    /* address of the pointer to the state of the thread that interprets */
+	__u64 current;	    /* as current_kind, an enum python_current, has it */
 	__u64 code_type;    /* address of PyCode_Type */
 	__u32 version;	    /* as PY_VERSION_HEX >> 16: 0x030b */
 	__u32 program;	    /* of a library: preload_process.program */
+	__s32 current_plus; /* added to where current leads */
 	__u16 state_thread; /* in that state: pthread_self() of the thread */
 	__u16 state_frame;  /* the pointer to a struct that has, */
-	__u16 cframe_frame; /* here, the pointer to the innermost frame */
+	__u16 cframe_frame; /* here, the pointer to the innermost frame; or PYTHON_DIRECT */
+	__u16 frame_more;   /* in a frame, what is read as its word PYTHON_MORE; 0: nothing */
+	__u16 code_start;   /* in a code object: its instructions */
+	__u8 current_kind, shape;
 	__u8 frame_code, frame_previous, frame_instr, frame_kind; /* words of a frame */
-	__u8 kind_shift; /* in frame_kind, a byte: not 0 in the outermost of its evaluation */
+	__u8 kind_shift; /* in frame_kind, the byte that the shape is about */
+	__u8 instr_unit; /* frame_instr is an int, the number of the last instruction, in these
+			    units; 0: it is the instruction's address */
 	__u8 code_line, code_file, code_name, code_lines; /* words of a code object */
 	__u8 text, wide_text; /* in a string: its characters, if they are ASCII, and if not */
+	__u8 text_shift;      /* in its state: the first bit of their width */
 	__u8 first_line;      /* in a code object: its first line, 4 bytes */
-	__u16 code_start;     /* in a code object: its instructions */
 };
 
 /* What is sent of a frame, the innermost first. */
@@ -35,7 +61,8 @@ struct event_frame {
 	__u32 digest; /* of the code object, as python_digest() has it */
 };
 
-/* Of event_frame.code: of the Python frames that one call of the evaluation has, the outermost. */
+/* Of event_frame.code: of the Python frames that one call of the evaluation has, the outermost.  If
+ * there is no address beside it, the call has no frame, or not any more. */
 #define EVENT_FRAME_ENTRY (1ull << 63)
 
 /* Of event_frames.flags. */
@@ -55,6 +82,9 @@ struct event_frames {
 	__u64 unused;
 };
 
+/* As the length of lines: they are too long, or cannot be read.  None at all is another thing. */
+#define PYTHON_NO_LINES 0xffffffffu
+
 /* A string as the interpreter has it. */
 struct python_text {
 	__u32 len;   /* characters, of */
@@ -70,7 +100,7 @@ struct event_code_sent {
 	union event_head head;
 	__u64 id, code; /* the process; the object's address */
 	__u32 digest, first_line, version;
-	__u32 lines_len; /* UINT32_MAX: it is too long, and the recorder has to read it */
+	__u32 lines_len; /* PYTHON_NO_LINES: it is too long, and the recorder has to read it */
 	struct python_text name, file;
 	__u8 name_bytes[EVENT_CODE_NAME], file_bytes[EVENT_CODE_FILE];
 	__u8 lines[EVENT_CODE_LINES + EVENT_LINE]; /* lines_len of them */
@@ -88,11 +118,18 @@ struct python_walk {
 #define PYTHON_FRAME_BYTES 72  /* of a frame that are read, */
 #define PYTHON_CODE_BYTES  152 /* and of a code object */
 #define PYTHON_WORD_MAX	   31  /* of a code object; of a frame the half */
+#define PYTHON_MORE	   9   /* the word of a frame that is read on its own */
 
-/* Of a string's state: interned:2 kind:3 compact:1 ascii:1. */
-#define PYTHON_COMPACT	   (1u << 5)
-#define PYTHON_ASCII	   (1u << 6)
-#define PYTHON_KIND(state) ((state) >> 2 & 7)
+/* Of a string's state, moved down by text_shift: kind:3 compact:1 ascii:1. */
+#define PYTHON_KIND    7u /* bytes of a character */
+#define PYTHON_COMPACT (1u << 3)
+#define PYTHON_ASCII   (1u << 4)
+
+/* These bits of @word, which has the state. */
+static inline __u32 python_text_state(const struct event_python *py, __u64 word)
+{
+	return (__u32)word >> (py->text_shift & 31);
+}
 
 /* Is @addr one of a program? */
 static inline int python_is_address(__u64 addr)

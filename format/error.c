@@ -45,6 +45,10 @@ const char *mlk_loss_text(enum mlk_loss kind)
 		[MLK_LOST_LOOK] = "processes whose last blocks were not looked at for overruns",
 		[MLK_LOST_USER] = "stacks of user space",
 		[MLK_LOST_SUM] = "allocations and frees that were not added up for --trigger",
+		[MLK_LOST_FRAMES] =
+			"allocations without an interpreter's frames, as the buffer was full",
+		[MLK_LOST_CALLERS] = "allocations without all callers that an interpreter had",
+		[MLK_LOST_CODE] = "frames of an interpreter without a name",
 	};
 
 	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]

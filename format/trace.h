@@ -350,6 +350,9 @@ enum mlk_loss {
 	MLK_LOST_LOOK,	  /* processes that ended before their guarded blocks were checked */
 	MLK_LOST_USER,	  /* allocations of the kernel whose stack of user space is missing */
 	MLK_LOST_SUM,	  /* changes of what is outstanding that were not added up for --trigger */
+	MLK_LOST_FRAMES,  /* allocations whose interpreted frames found the buffer full */
+	MLK_LOST_CALLERS, /* allocations of whose interpreted frames not all were read */
+	MLK_LOST_CODE,	  /* interpreted frames whose function is not known */
 	MLK_LOSS_NR,
 };
 

@@ -13,6 +13,7 @@
 #include "report/context/sampling_text.h"
 #include "report/events_command.h"
 #include "report/info_heap.h"
+#include "report/info_interpreters.h"
 #include "report/info_kernel.h"
 #include "report/trace/lifetimes.h"
 #include "report/trace/memory_samples.h"
@@ -206,6 +207,7 @@ struct content {
 	struct memory_samples memory;
 	struct trace_marks marks;
 	struct info_kernel kernel;
+	struct interpreted interpreters;
 	uint64_t regions, most_regions, regions_left; /* snapshots of all mappings; of one */
 };
 
@@ -236,6 +238,8 @@ static int note_content(void *arg, const struct mlk_record *record)
 	}
 	if (record->type == MLK_RECORD_MEMORY)
 		return memory_samples_note(&content->memory, &record->memory);
+	if (record->type == MLK_RECORD_INTERPRETER)
+		return interpreted_note(&content->interpreters, &record->interpreter);
 	if (record->type == MLK_RECORD_REGIONS)
 		note_regions(content, &record->regions);
 	if (record->type == MLK_RECORD_MARK)
@@ -374,7 +378,7 @@ static int note_all(struct mlk_reader *trace, struct content *content)
 			    note_kernel, content);
 	return each(trace,
 		    MLK_RECORD_HEAD | MLK_RECORD_THREAD | MLK_RECORD_MEMORY | MLK_RECORD_MARK |
-			    MLK_RECORD_REGIONS,
+			    MLK_RECORD_REGIONS | MLK_RECORD_INTERPRETER,
 		    note_content, content);
 }
 
@@ -407,6 +411,7 @@ static int info(struct mlk_reader *trace, bool follow)
 			err = put_kernel(&content);
 		else
 			put_processes(&content, meta.start_ns);
+		info_interpreters_put(&content.interpreters);
 		put_memory(&content.memory);
 		put_regions(&content);
 		put_marks(&content.marks, meta.start_ns);
@@ -416,6 +421,7 @@ static int info(struct mlk_reader *trace, bool follow)
 	if (!err)
 		err = each(trace, MLK_RECORD_HEAP, put_heap, &heap);
 	info_kernel_release(&content.kernel);
+	interpreted_release(&content.interpreters);
 	memory_samples_release(&content.memory);
 	trace_marks_release(&content.marks);
 	thread_names_free(content.names);

@@ -93,6 +93,10 @@ static void warn_of_losses(const char *path, const struct replay *leaks)
 		log_warn("'%s': %" PRIu64 " %s, for lack of room: what was to be recorded then may "
 			 "be missing",
 			 path, losses->count[MLK_LOST_SUM], mlk_loss_text(MLK_LOST_SUM));
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (replay_is_frame_loss(kind) && losses->count[kind])
+			log_warn("'%s': %" PRIu64 " %s", path, losses->count[kind],
+				 mlk_loss_text((enum mlk_loss)kind));
 	if (suspect.blocks)
 		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
 			 " bytes) lived while frees were lost: they may have been freed",
@@ -147,6 +151,21 @@ static void warn_of_moment(const struct report_run *job)
 			 job->shown, (double)(int64_t)(chosen->end_ns - chosen->start_ns) / 1e9);
 }
 
+/* Of interpreters whose frames are not in the trace. */
+static void warn_of_interpreters(const struct report_run *job)
+{
+	const struct interpreted *in = &job->leaks->images->interpreted;
+
+	for (size_t i = 0; i < in->nr_of; i++) {
+		const struct mlk_interpreter *of = &in->all_of[i];
+
+		if (!of->known)
+			log_warn("stacks of process %" PRIu32 " in '%s' lack the functions of "
+				 "Python %s: %s",
+				 of->tgid, job->shown, of->version, of->why);
+	}
+}
+
 void warn_of_trace(const struct report_run *job)
 {
 	warn_of_moment(job);
@@ -156,6 +175,7 @@ void warn_of_trace(const struct report_run *job)
 	warn_of_end(job, &job->leaks->condition);
 	warn_of_limits(job->shown, job->leaks);
 	warn_of_overruns(job);
+	warn_of_interpreters(job);
 	if (!is_text(job->opts->format)) {
 		warn_of_losses(job->shown, job->leaks);
 		warn_of_sample(job->shown, mlk_reader_meta(job->trace));

@@ -4,19 +4,24 @@ usage: python_marks.py PART COUNT FILE [wait]
 
 Each block is kept, and FILE gets the Python frames of each, as traceback has them: JSON, a list of
 [frames, blocks, bytes].  The frames are [function, file, line], the outermost first.  PART is what
-calls: sample, json, xml, sqlite3, email, generators or threads.  With wait it begins when its
+calls: sample, json, xml, sqlite3, email, generators, threads, callbacks, exceptions, classes,
+recursion, deep, interpreters, or all: the first eleven without deep.  With wait it begins when its
 standard input has a line.
+
+deep calls more functions than are recorded.  interpreters runs others of the same process in
+threads.  They share FILE: each writes its own, named FILE.1, FILE.2 and so on.
 """
 
 import collections
+import functools
 import json
 import os
+import re
 import sys
 import traceback
 
 kept = []
-told = collections.Counter()
-sizes = collections.Counter()
+told = []  # threads append at the same time, but would lose additions
 LIMIT = 0
 
 
@@ -31,8 +36,7 @@ def mark():
     block = bytes(size)
     kept.append(block)
     frames[-1] = (*frames[-1][:2], line)
-    told[tuple(frames)] += 1
-    sizes[tuple(frames)] += size + 33  # what CPython adds to the bytes of such an object
+    told.append((tuple(frames), size + 33))  # what CPython adds to the bytes of such an object
 
 
 def on_call(frame, event, arg):
@@ -111,7 +115,7 @@ def part_xml():
     sys.setprofile(on_call)
     tree = ElementTree.fromstring(text)
     ElementTree.tostring(tree)
-    ElementTree.indent(tree)
+    getattr(ElementTree, "indent", ElementTree.dump)(tree)
     sys.setprofile(None)
 
 
@@ -140,14 +144,179 @@ def part_email():
     sys.setprofile(None)
 
 
-def part_threads():
+def run_threads(functions):
     import threading
 
-    threads = [threading.Thread(target=part_sample) for _ in range(4)]
+    threads = [threading.Thread(target=function) for function in functions]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def part_threads():
+    run_threads([part_sample, part_generators, part_exceptions, part_sample])
+
+
+def key(x):
+    mark()
+    return -x
+
+
+def part_callbacks():
+    sorted(range(9), key=key)
+    min(range(9), key=key)
+    list(map(key, range(9)))
+    list(filter(key, range(9)))
+    functools.reduce(lambda a, b: mark() or a, range(9))
+    functools.partial(key, 1)()
+    re.sub("[a-c]", lambda found: mark() or found.group(0).upper(), "abcdefabc")
+    collections.defaultdict(mark)[1]
+    eval("mark()")
+    exec("def inner():\n    pass\n    mark()\ninner()", globals())
+    [mark() for _ in range(3)]
+    {i: mark() for i in range(3)}
+
+
+class Doomed:
+    def __del__(self):
+        mark()
+
+
+class Guard:
+    def __enter__(self):
+        mark()
+
+    def __exit__(self, *_):
+        mark()
+        return True
+
+
+def fail(depth):
+    doomed = Doomed()
+    try:
+        if not depth:
+            raise ValueError(depth)
+        fail(depth - 1)
+    finally:
+        mark()
+
+
+def doomed_numbers():
+    doomed = Doomed()
+    try:
+        yield 1
+    finally:
+        mark()
+
+
+def leave(x=None):
+    doomed = Doomed()  # ends as the frame does
+
+
+def part_exceptions():
+    try:
+        fail(9)
+    except ValueError:
+        mark()
+    with Guard():
+        fail(2)
+    numbers = doomed_numbers()
+    next(numbers)
+    del numbers
+    leave()
+    list(map(leave, range(3)))
+
+
+class Base:
+    def __init__(self, number):
+        mark()
+        self.number = number
+
+    def __eq__(self, other):
+        mark()
+        return self.number == other.number
+
+    def __hash__(self):
+        mark()
+        return self.number % 3
+
+    def __getattr__(self, name):
+        mark()
+        return name
+
+
+class Derived(Base):
+    def __init__(self, number):
+        super().__init__(number)
+        mark()
+
+    @property
+    def value(self):
+        mark()
+        return self.number
+
+    def __call__(self):
+        mark()
+
+
+def part_classes():
+    for i in range(9):
+        derived = Derived(i)
+        derived.value
+        derived()
+        derived.missing
+    len({Derived(i) for i in range(5)})
+
+    class Local:
+        mark()
+
+
+def recur(depth):
+    if depth:
+        return recur(depth - 1) if depth % 3 else list(map(recur, [depth - 1]))
+    mark()
+
+
+def part_recursion():
+    recur(80)
+    for depth in range(0, 30, 3):
+        recur(depth)
+
+
+def part_deep():
+    recur(300)
+
+
+def part_all():
+    for name in PARTS:
+        globals()["part_" + name]()
+
+
+PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads", "callbacks",
+         "exceptions", "classes", "recursion"]
+
+
+started = []
+
+
+def run_interpreter(number):
+    try:
+        import _interpreters as interpreters  # since 3.13
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+    arguments = [__file__, "callbacks", str(LIMIT), "%s.%d" % (sys.argv[3], number), "inner"]
+    inner = interpreters.create()
+    started.append(inner)  # without this it would end at once
+    interpreters.run_string(inner,
+                            "import sys\nsys.argv = %r\nexec(compile(open(%r).read(), %r, 'exec'))\n"
+                            % (arguments, __file__, __file__))
+
+
+def part_interpreters():
+    run_threads([lambda number=number: run_interpreter(number) for number in range(1, 4)])
+    while len(kept) < LIMIT:
+        part_callbacks()
 
 
 def main():
@@ -157,9 +326,14 @@ def main():
         sys.stdin.readline()
     while len(kept) < LIMIT:
         part()
+    sums = collections.defaultdict(lambda: [0, 0])
+    for frames, size in told:
+        sums[frames][0] += 1
+        sums[frames][1] += size
     with open(path, "w", encoding="utf-8") as file:
-        json.dump([[frames, told[frames], sizes[frames]] for frames in told], file)
-    os._exit(0)  # the blocks are outstanding
+        json.dump([[frames, *sums[frames]] for frames in sums], file)
+    if sys.argv[4:] != ["inner"]:
+        os._exit(0)  # the blocks are outstanding
 
 
 main()

@@ -13,7 +13,8 @@ META_NUMBERS = {9: "tgid", 10: "stack_limit", 11: "whole_life", 12: "sample_ever
                 14: "min_size", 15: "max_size", 16: "trigger_bytes", 17: "ring_size", 18: "guarded",
                 19: "of_kernel", 20: "dropped", 21: "trigger_process", 22: "trigger_site"}
 LOSS_NAMES = ["allocs", "frees", "releases", "restores", "returns", "states", "pointers", "execs",
-              "maps", "modules", "unmaps", "overruns", "notices", "looks", "users", "sums"]
+              "maps", "modules", "unmaps", "overruns", "notices", "looks", "users", "sums",
+              "frames", "callers", "functions"]
 SKIP_NAMES = ["size", "sample", "trigger", "delay", "free", "unkept", "child",
               "short", "own", "slab", "pages"]
 

@@ -89,11 +89,13 @@ static uint8_t *copy_bytes(const uint8_t *from, uint32_t len)
 bool code_find_parts(struct code_parts *parts, const struct preload_code *from, uint32_t len)
 {
 	const uint8_t *at = (const uint8_t *)(from + 1);
+	const bool no_lines = from->lines_len == PYTHON_NO_LINES;
 	uint32_t name_len, file_len;
 
 	*parts = (struct code_parts){.version = from->version,
 				     .first_line = (uint32_t)(from->record.size >> 32),
-				     .lines_len = from->lines_len,
+				     .lines_len = no_lines ? 0 : from->lines_len,
+				     .no_lines = no_lines,
 				     .name = from->name,
 				     .file = from->file};
 	if (!is_text(&parts->name, PYTHON_NAME_MAX) || !is_text(&parts->file, PYTHON_FILE_MAX) ||
@@ -115,7 +117,7 @@ bool code_take(struct mlk_code *code, const struct code_parts *parts)
 		return false;
 	*code = (struct mlk_code){.language = MLK_LANGUAGE_PYTHON,
 				  .first_line = parts->first_line,
-				  .line_table = parts->lines_len ? layout->lines : MLK_LINES_NONE,
+				  .line_table = parts->no_lines ? MLK_LINES_NONE : layout->lines,
 				  .lines_len = parts->lines_len,
 				  .name = make_text(&parts->name, parts->name_bytes),
 				  .file = make_text(&parts->file, parts->file_bytes),
@@ -135,8 +137,8 @@ static char *read_text(const struct target *t, const struct event_python *py, ui
 
 	if (!python_is_address(addr) || target_read_memory(t, addr + 16, words, sizeof(words)))
 		return NULL;
-	state = (uint32_t)words[2];
-	shape.width = state & PYTHON_COMPACT ? PYTHON_KIND(state) : 0;
+	state = python_text_state(py, words[2]);
+	shape.width = state & PYTHON_COMPACT ? state & PYTHON_KIND : 0;
 	shape.len = words[0] < most ? (uint32_t)words[0] : most;
 	if (!shape.width || !is_text(&shape, most))
 		shape = (struct python_text){0};
@@ -162,22 +164,27 @@ static int read_pieces(const struct target *t, uint64_t addr, uint8_t *to, size_
 	return err;
 }
 
-static uint8_t *read_lines(const struct target *t, uint64_t addr, uint32_t *len)
+/* The lines of @code, whose table is at @addr, where they can be read. */
+static void read_lines(struct mlk_code *code, const struct target *t, uint64_t addr,
+		       enum mlk_line_table kind)
 {
 	uint64_t bytes = 0;
 	uint8_t *lines;
 
-	*len = 0;
-	if (target_read_memory(t, addr + 16, &bytes, sizeof(bytes)) || !bytes ||
-	    bytes > PYTHON_LINES_MAX)
-		return NULL;
-	lines = malloc(bytes);
-	if (lines && !read_pieces(t, addr + 32, lines, bytes)) {
-		*len = (uint32_t)bytes;
-		return lines;
+	if (target_read_memory(t, addr + 16, &bytes, sizeof(bytes)) || bytes > PYTHON_LINES_MAX)
+		return;
+	if (!bytes) {
+		code->line_table = kind;
+		return;
 	}
-	free(lines);
-	return NULL;
+	lines = malloc(bytes);
+	if (!lines || read_pieces(t, addr + 32, lines, bytes)) {
+		free(lines);
+		return;
+	}
+	code->lines = lines;
+	code->lines_len = (uint32_t)bytes;
+	code->line_table = kind;
 }
 
 /* Has what is at @address that digest? */
@@ -204,8 +211,7 @@ bool code_read(struct mlk_code *code, const struct target *t, const struct event
 		return false;
 	code->name = read_text(t, py, w.code[py->code_name], PYTHON_NAME_MAX);
 	code->file = read_text(t, py, w.code[py->code_file], PYTHON_FILE_MAX);
-	code->lines = read_lines(t, w.code[py->code_lines], &code->lines_len);
-	code->line_table = code->lines_len ? layout->lines : MLK_LINES_NONE;
+	read_lines(code, t, w.code[py->code_lines], layout->lines);
 	if (!is_whole(code))
 		return false;
 	if (is_same(t, &after, py, address, digest))

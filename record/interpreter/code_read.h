@@ -20,6 +20,7 @@ bool code_read(struct mlk_code *code, const struct target *t, const struct event
 /* The parts of a code object that were sent. */
 struct code_parts {
 	uint32_t version, first_line, lines_len;
+	bool no_lines; /* they are not known */
 	struct python_text name, file;
 	const uint8_t *name_bytes, *file_bytes, *lines;
 };

@@ -24,6 +24,8 @@ struct code_table {
 	size_t nr, room;
 	uint32_t *slots; /* of a hash of numbers; 0: free */
 	size_t nr_slots;
+	uint64_t unnamed; /* frames whose function is not known, and */
+	uint64_t ended;	  /* allocations not all of whose frames were read; of all processes */
 };
 
 #define CODE_TABLE_MAX (1u << 22) /* functions; no more are kept */

@@ -2,6 +2,7 @@
 #include "record/interpreter/interpreter.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,16 @@ static bool was_examined(struct interpreter *in, const struct mlk_mapping *m)
 	return false;
 }
 
+/* Has musl the threads' variables of the process?  What is known of the vector of blocks is how
+ * glibc has it. */
+static bool has_musl(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (strstr(maps->v[i].path, "/ld-musl-"))
+			return true;
+	return false;
+}
+
 bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
 		      uint64_t since_ns)
 {
@@ -28,6 +39,11 @@ bool interpreter_look(struct interpreter *in, const struct target *t, const stru
 			in->found = python_find(&in->place, t, m);
 		if (!in->found)
 			continue;
+		if (in->place.at.current_kind == PYTHON_DYNAMIC && has_musl(maps)) {
+			in->place.at = (struct event_python){0};
+			snprintf(in->place.why, sizeof(in->place.why),
+				 "where musl has its threads is not known");
+		}
 		in->since_ns = since_ns;
 		return true;
 	}
@@ -41,15 +57,44 @@ void interpreter_inherit(struct interpreter *in, const struct interpreter *from,
 	in->since_ns = since_ns;
 }
 
+#define MAX_WAITING 1024u
+
+/* Where frames of thread @tid wait; with @tid 0: where some may.  NULL: there is no such place. */
+static struct waiting_frames *find_waiting(const struct interpreter *in, uint32_t tid)
+{
+	for (size_t i = 0; i < in->nr_waiting; i++)
+		if (in->waiting[i].tid == tid)
+			return &in->waiting[i];
+	return NULL;
+}
+
+/* A place for frames of thread @tid.  Of threads that ended meanwhile the frames stay: when there
+ * are too many, the first ones give way.  NULL: no memory. */
+static struct waiting_frames *place_for(struct interpreter *in, uint32_t tid)
+{
+	struct waiting_frames *w = find_waiting(in, tid);
+
+	if (!w)
+		w = find_waiting(in, 0);
+	if (w)
+		return w;
+	if (in->nr_waiting == MAX_WAITING)
+		return &in->waiting[0];
+	w = realloc(in->waiting, (in->nr_waiting + 1) * sizeof(*w));
+	if (!w)
+		return NULL;
+	in->waiting = w;
+	return &w[in->nr_waiting++];
+}
+
 int interpreter_add_frames(struct interpreter *in, const struct event_frames *frames, size_t size)
 {
-	struct waiting_frames *w = in->waiting;
+	struct waiting_frames *w;
 
 	if (frames->nr > EVENT_PYTHON_FRAMES ||
 	    size < sizeof(*frames) + frames->nr * sizeof(w->frames[0]))
 		return -EPROTO;
-	if (!w)
-		w = in->waiting = calloc(1, sizeof(*w));
+	w = place_for(in, event_tid(frames->id));
 	if (!w)
 		return -ENOMEM;
 	w->sp = frames->sp;
@@ -68,6 +113,8 @@ static uint32_t number_of(struct interpreter *in, struct code_table *codes, cons
 	uint32_t number = code_table_find(codes, address, frame->digest);
 	struct mlk_code code;
 
+	if (!address)
+		return 0; /* a call without a frame */
 	if (!number && in->place.at.version) {
 		bool read = code_read(&code, t, &in->place.at, address, frame->digest);
 
@@ -77,6 +124,7 @@ static uint32_t number_of(struct interpreter *in, struct code_table *codes, cons
 	if (number && !codes->all[number - 1].gone)
 		return number;
 	in->counts[MLK_INTERPRETED_UNNAMED]++;
+	codes->unnamed++;
 	return 0;
 }
 
@@ -84,11 +132,13 @@ int interpreter_frames(struct interpreter *in, struct code_table *codes, const s
 		       struct mlk_writer *w, uint32_t tid, uint64_t sp, struct mlk_code_frame *to,
 		       uint32_t *nr)
 {
-	struct waiting_frames *from = in->waiting;
+	struct waiting_frames *from = find_waiting(in, tid);
 	int err = 0;
 
 	*nr = 0;
-	if (!from || from->tid != tid || from->sp != sp || !from->nr) {
+	if (!from || from->sp != sp || !from->nr) {
+		if (from)
+			from->tid = 0;
 		in->counts[MLK_INTERPRETED_NONE]++;
 		return 0;
 	}
@@ -107,8 +157,10 @@ int interpreter_frames(struct interpreter *in, struct code_table *codes, const s
 	in->counts[MLK_INTERPRETED_KNOWN]++;
 	in->counts[MLK_INTERPRETED_CUT] += (from->flags & EVENT_FRAMES_CUT) != 0;
 	in->counts[MLK_INTERPRETED_BROKEN] += (from->flags & EVENT_FRAMES_BROKEN) != 0;
-	if (from->flags & (EVENT_FRAMES_CUT | EVENT_FRAMES_BROKEN))
+	if (from->flags & (EVENT_FRAMES_CUT | EVENT_FRAMES_BROKEN)) {
 		to[*nr - 1].at |= MLK_CODE_FRAME_CUT;
+		codes->ended++;
+	}
 	return err;
 }
 
@@ -117,7 +169,7 @@ int interpreter_write(const struct interpreter *in, struct mlk_writer *w, uint32
 	struct mlk_interpreter to = {.tgid = tgid,
 				     .language = MLK_LANGUAGE_PYTHON,
 				     .time_ns = in->since_ns,
-				     .known = in->place.at.current != 0,
+				     .known = in->place.at.current_kind != 0,
 				     .version = in->place.version,
 				     .why = in->place.why,
 				     .nr_ranges = in->place.nr_ranges};

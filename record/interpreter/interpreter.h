@@ -10,7 +10,8 @@
 #include "record/interpreter/python_find.h"
 #include "record/target/maps.h"
 
-/* Frames that wait for their allocation. */
+/* Frames of a thread that wait for their allocation.  Several do, where interpreters of one process
+ * run at the same time. */
 struct waiting_frames {
 	uint64_t sp;
 	uint32_t tid; /* 0: none wait */
@@ -25,6 +26,7 @@ struct interpreter {
 	uint32_t program;  /* of a library: preload_process.program when it was looked for */
 	struct python_place place;
 	struct waiting_frames *waiting;
+	size_t nr_waiting; /* that were needed at one time */
 	uint64_t counts[MLK_INTERPRETED_NR];
 	uint64_t looked[16]; /* inodes of files in which none was, the last ones */
 	uint32_t nr_looked;

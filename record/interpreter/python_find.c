@@ -7,20 +7,21 @@
 #include <unistd.h>
 
 #include "record/interpreter/eval_code.h"
+#include "record/interpreter/python_code.h"
 #include "record/interpreter/python_layout.h"
 #include "record/module/elffile.h"
 
 /* What is looked for among the file's dynamic symbols. */
-enum { RUNTIME, CODE_TYPE, VERSION, EVAL, NR_SYMBOLS };
+enum { RUNTIME, CODE_TYPE, VERSION, GET_VERSION, GET_CURRENT, EVAL, OLD_EVAL, NR_SYMBOLS };
 
-static const char *const names[NR_SYMBOLS] = {[RUNTIME] = "_PyRuntime",
-					      [CODE_TYPE] = "PyCode_Type",
-					      [VERSION] = "Py_Version",
-					      [EVAL] = "_PyEval_EvalFrameDefault"};
-
-/* A symbol, as the file numbers its addresses; size 0: there is none. */
-struct symbol {
-	uint64_t start, size;
+static const char *const names[NR_SYMBOLS] = {
+	[RUNTIME] = "_PyRuntime",
+	[CODE_TYPE] = "PyCode_Type",
+	[VERSION] = "Py_Version",
+	[GET_VERSION] = "Py_GetVersion",
+	[GET_CURRENT] = "_PyThreadState_GetCurrent",
+	[EVAL] = "_PyEval_EvalFrameDefault",
+	[OLD_EVAL] = "PyEval_EvalFrameEx", /* which interprets up to 3.5 */
 };
 
 bool python_is_likely(const struct mlk_mapping *m)
@@ -30,7 +31,7 @@ bool python_is_likely(const struct mlk_mapping *m)
 	return name && strstr(name, "python");
 }
 
-static void find_symbols(Elf *elf, struct symbol *found)
+static void find_symbols(Elf *elf, struct python_symbol *found)
 {
 	struct elf_symbols s = {.elf = elf, .type = SHT_DYNSYM};
 
@@ -39,12 +40,12 @@ static void find_symbols(Elf *elf, struct symbol *found)
 
 		for (int i = 0; name && i < NR_SYMBOLS; i++)
 			if (s.sym.st_shndx != SHN_UNDEF && s.sym.st_size && !strcmp(name, names[i]))
-				found[i] = (struct symbol){s.sym.st_value, s.sym.st_size};
+				found[i] = (struct python_symbol){s.sym.st_value, s.sym.st_size};
 	}
 }
 
 /* Note the code that interprets, moved by @bias. */
-static void find_ranges(struct python_place *place, Elf *elf, const struct symbol *eval,
+static void find_ranges(struct python_place *place, Elf *elf, const struct python_symbol *eval,
 			uint64_t bias)
 {
 	struct mlk_code_range all[2] = {{eval->start, eval->start + eval->size}}, swap;
@@ -61,48 +62,81 @@ static void find_ranges(struct python_place *place, Elf *elf, const struct symbo
 	place->nr_ranges = nr;
 }
 
-/* Fill place->at where the version's layout is known. */
-static void find_layout(struct python_place *place, const struct target *t,
-			const struct symbol *found, uint64_t bias)
+/* PY_VERSION_HEX; 0: it is not told. */
+static uint32_t find_version(Elf *elf, const struct python_symbol *found)
 {
-	const struct python_layout *layout;
-	uint64_t version = 0;
+	uint64_t version;
+	size_t len;
+	const void *bytes = NULL;
 
-	if (!found[VERSION].size ||
-	    target_read_memory(t, found[VERSION].start + bias, &version, sizeof(version))) {
-		snprintf(place->why, sizeof(place->why), "a version before 3.11 is not known");
+	if (!found[VERSION].size)
+		return python_code_version(elf, &found[GET_VERSION]);
+	bytes = elffile_bytes(elf, found[VERSION].start, sizeof(version), &len);
+	if (!bytes || len < sizeof(version))
+		return 0;
+	memcpy(&version, bytes, sizeof(version));
+	return (uint32_t)version;
+}
+
+/* Find where frames are.  Returns NULL, or why they cannot be read. */
+static const char *find_layout(struct event_python *at, Elf *elf, uint32_t version,
+			       const struct python_symbol *found, uint64_t bias)
+{
+	const struct python_layout *layout = python_layout(version >> 16);
+	uint64_t words[PYTHON_OFFSETS_WORDS];
+	const char *why;
+	const void *bytes;
+	size_t len = 0;
+
+	if (!layout || !found[RUNTIME].size)
+		return "frames are known of 3.8 to 3.14 only";
+	/* the file has them: when a library was just mapped, its data is not yet there */
+	bytes = elffile_bytes(elf, found[RUNTIME].start, sizeof(words), &len);
+	if (bytes)
+		memcpy(words, bytes, len);
+	why = python_layout_fill(at, layout, version, words, bytes ? len / sizeof(*words) : 0);
+	if (why)
+		return why;
+	at->current = found[RUNTIME].start + bias + layout->current;
+	at->code_type = found[CODE_TYPE].start + bias;
+	if (at->current_kind == PYTHON_NOWHERE &&
+	    !python_code_current(at, elf, &found[GET_CURRENT], bias))
+		return "the code that tells its thread is not known";
+	return NULL;
+}
+
+/* Fill @place by what was @found in @elf, moved by @bias. */
+static void describe(struct python_place *place, Elf *elf, const struct python_symbol *found,
+		     uint64_t bias)
+{
+	uint32_t version = find_version(elf, found);
+	const char *why;
+
+	if (version)
+		snprintf(place->version, sizeof(place->version), "%u.%u.%u", version >> 24,
+			 version >> 16 & 0xff, version >> 8 & 0xff);
+	find_ranges(place, elf, found[EVAL].size ? &found[EVAL] : &found[OLD_EVAL], bias);
+	why = find_layout(&place->at, elf, version, found, bias);
+	if (!why)
 		return;
-	}
-	snprintf(place->version, sizeof(place->version), "%u.%u.%u",
-		 (uint32_t)(version >> 24 & 0xff), (uint32_t)(version >> 16 & 0xff),
-		 (uint32_t)(version >> 8 & 0xff));
-	layout = python_layout((uint32_t)(version >> 16));
-	if (!layout) {
-		snprintf(place->why, sizeof(place->why), "this version is not known");
-		return;
-	}
-	place->at = layout->offsets;
-	place->at.current = found[RUNTIME].start + bias + layout->current;
-	place->at.code_type = found[CODE_TYPE].start + bias;
+	place->at = (struct event_python){0};
+	snprintf(place->why, sizeof(place->why), "%s", why);
 }
 
 bool python_find(struct python_place *place, const struct target *t, const struct mlk_mapping *m)
 {
-	struct symbol found[NR_SYMBOLS] = {{0}};
+	struct python_symbol found[NR_SYMBOLS] = {{0}};
 	int fd = target_open_mapped(t, m);
 	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 	bool is = false;
 
 	*place = (struct python_place){0};
 	if (elf) {
-		uint64_t bias = m->start - m->offset - elffile_bias(elf, m->offset);
-
 		find_symbols(elf, found);
-		is = found[RUNTIME].size && found[CODE_TYPE].size && found[EVAL].size;
-		if (is) {
-			find_ranges(place, elf, &found[EVAL], bias);
-			find_layout(place, t, found, bias);
-		}
+		is = found[CODE_TYPE].size && (found[EVAL].size || found[OLD_EVAL].size);
+		if (is)
+			describe(place, elf, found,
+				 m->start - m->offset - elffile_bias(elf, m->offset));
 	}
 	elf_end(elf);
 	if (fd >= 0)

@@ -21,7 +21,7 @@ struct preload_code {
 	struct preload_record record; /* addr: of the object; size: digest, and above it the first
 					 line */
 	struct python_text name, file;
-	uint32_t lines_len, version;
+	uint32_t lines_len, version; /* lines_len: or PYTHON_NO_LINES */
 };
 
 /* The same as it is handed on: whole, but hostile. */

@@ -45,6 +45,7 @@ enum preload_loss {
 	PRELOAD_LOST_RELEASE,
 	PRELOAD_LOST_RESTORE,
 	PRELOAD_LOST_UNMAP,
+	PRELOAD_LOST_FRAMES, /* an interpreter's, of an allocation */
 	PRELOAD_NR_LOST,
 	PRELOAD_LOST_OVERRUN = PRELOAD_NR_LOST, /* counted for all threads together */
 };
@@ -65,7 +66,7 @@ struct preload_ring {
 	uint64_t wanted; /* the recorder adds to room, and wakes, when tail has come here */
 	/* what was left out, as was requested, by enum event_skip */
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
-	uint64_t unused_target[2];
+	uint64_t unused_target[1];
 	uint64_t name[2]; /* of its thread, when that took it; bytes as prctl() has them */
 	/* written by the recorder */
 	uint64_t tail; /* all before it was taken in */
@@ -194,6 +195,7 @@ struct preload_header {
 	/* what was left out of threads that found no place among the accounts, as in a ring */
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
 	uint64_t lost_sums; /* frees by others that found no account to be added to */
+	uint64_t unused_counts[7];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	/* written by the recorder, before preload_process.python */
 	struct event_python pythons[PRELOAD_MAX_PROCESSES];

@@ -318,6 +318,7 @@ void probes_losses(const struct probes *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_NOTICE] += d->exec;
 	losses->count[MLK_LOST_UNMAP] += d->unmap;
 	losses->count[MLK_LOST_SUM] += d->sum;
+	losses->count[MLK_LOST_FRAMES] += d->frames;
 	filters_count(p->skel, losses);
 }
 

@@ -9,7 +9,7 @@ static void tell_sender(struct session *s, const struct process *p)
 {
 	const struct interpreter *in = &p->interpreter;
 
-	if (!in->place.at.current)
+	if (!in->place.at.current_kind)
 		return;
 	if (s->probes)
 		trace_out_fail(&s->out, probes_set_python(s->probes, p->target.pid, &in->place.at));
@@ -70,21 +70,41 @@ static int take_code(struct session *s, const struct event_code_object *e)
 			&parts);
 }
 
-/* The same that probes send, in @size bytes. */
-static int take_sent_code(struct session *s, const struct event_code_sent *e, size_t size)
+/* The function of @e of process @p, whose lines were too many to be sent: it may be there still. */
+static bool read_code(struct session *s, const struct process *p, const struct event_code_sent *e)
 {
+	const struct event_python *at = &p->interpreter.place.at;
+	struct mlk_code code;
+
+	if (code_table_find(&s->codes, e->code, e->digest))
+		return true;
+	if (!at->current_kind || !code_read(&code, &p->target, at, e->code, e->digest))
+		return false;
+	code.tgid = event_tgid(e->id);
+	return code_table_add(&s->codes, e->code, e->digest, &code) != 0;
+}
+
+/* The same that probes send, in @size bytes. */
+static int take_sent_code(struct session *s, const struct process *p,
+			  const struct event_code_sent *e, size_t size)
+{
+	const bool no_lines = e->lines_len == PYTHON_NO_LINES;
+	const uint32_t lines_len = no_lines ? 0 : e->lines_len;
 	const struct code_parts parts = {.version = e->version,
 					 .first_line = e->first_line,
-					 .lines_len = e->lines_len,
+					 .lines_len = lines_len,
+					 .no_lines = no_lines,
 					 .name = e->name,
 					 .file = e->file,
 					 .name_bytes = e->name_bytes,
 					 .file_bytes = e->file_bytes,
 					 .lines = e->lines};
 
-	if (e->lines_len > EVENT_CODE_LINES ||
-	    size < offsetof(struct event_code_sent, lines) + e->lines_len)
+	if (lines_len > EVENT_CODE_LINES ||
+	    size < offsetof(struct event_code_sent, lines) + lines_len)
 		return 0; /* it is read when it is met */
+	if (no_lines && p && read_code(s, p, e))
+		return 0;
 	return add_code(s, event_tgid(e->id), e->code, e->digest, &parts);
 }
 
@@ -93,14 +113,14 @@ int session_take_frames(struct session *s, struct process *p, const void *data, 
 	const struct event_frames *frames = data;
 
 	if (frames->head.type == EVENT_CODE)
-		return s->probes ? take_sent_code(s, data, size) : take_code(s, data);
+		return s->probes ? take_sent_code(s, p, data, size) : take_code(s, data);
 	return p ? interpreter_add_frames(&p->interpreter, frames, size) : 0;
 }
 
 void session_put_frames(struct session *s, struct process *p, struct mlk_event *ev,
 			struct mlk_code_frame *room)
 {
-	if (!p->interpreter.place.at.current)
+	if (!p->interpreter.place.at.current_kind)
 		return;
 	trace_out_fail(&s->out,
 		       interpreter_frames(&p->interpreter, &s->codes, &p->target, s->out.writer,

@@ -96,6 +96,8 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	losses->count[MLK_LOST_MAPS] += s->out.maps_lost;
 	losses->count[MLK_LOST_MODULE] += s->out.modules.unreadable;
 	losses->count[MLK_LOST_EXEC] += s->missed.nr;
+	losses->count[MLK_LOST_CALLERS] += s->codes.ended;
+	losses->count[MLK_LOST_CODE] += s->codes.unnamed;
 	losses->skipped[MLK_SKIPPED_CHILD] = s->follow ? 0 : s->children;
 	losses->skipped[MLK_SKIPPED_PAGES] = s->pages_left_out;
 }

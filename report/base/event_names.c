@@ -62,6 +62,8 @@ const char *event_loss_name(int kind)
 		[MLK_LOST_UNMAP] = "unmaps",	 [MLK_LOST_OVERRUN] = "overruns",
 		[MLK_LOST_NOTICE] = "notices",	 [MLK_LOST_LOOK] = "looks",
 		[MLK_LOST_USER] = "users",	 [MLK_LOST_SUM] = "sums",
+		[MLK_LOST_FRAMES] = "frames",	 [MLK_LOST_CALLERS] = "callers",
+		[MLK_LOST_CODE] = "functions",
 	};
 
 	return names[kind];

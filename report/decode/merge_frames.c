@@ -29,11 +29,17 @@ static bool interprets(const struct mlk_interpreter *of, const struct dwunw_fram
 	return false;
 }
 
-/* Append what one call of the interpreter has.  False: there is nothing left. */
+/* Append what one call of the interpreter has.  False: there is nothing left, or it has none. */
 static bool add_call(struct merge *m)
 {
 	bool more = m->next < m->event->nr_frames;
 
+	if (more && m->event->frames[m->next].code == 0 &&
+	    m->event->frames[m->next].at == MLK_CODE_FRAME_ENTRY) {
+		m->next++;
+		m->last = m->nr + 1; /* behind the interpreter's own frame, which stays */
+		return false;
+	}
 	while (m->next < m->event->nr_frames && m->nr < 2 * STACK_MAX_FRAMES) {
 		const struct mlk_code_frame *frame = &m->event->frames[m->next++];
 
@@ -60,8 +66,8 @@ static void add_left(struct merge *m, bool complete)
 	for (size_t i = 0; i < behind; i++)
 		swap[i] = m->to[at + i];
 	m->nr -= behind;
-	while (add_call(m))
-		;
+	while (m->next < m->event->nr_frames && m->nr < 2 * STACK_MAX_FRAMES)
+		add_call(m);
 	for (size_t i = 0; i < behind && m->nr < 2 * STACK_MAX_FRAMES; i++)
 		m->to[m->nr++] = swap[i];
 }

@@ -218,7 +218,9 @@ static bool knows_all(struct mlk_reader *trace)
 	uint64_t lost = 0;
 
 	for (int i = 0; i < MLK_LOSS_NR; i++)
-		lost += i == MLK_LOST_MODULE ? 0 : c->losses.count[i];
+		if (i != MLK_LOST_MODULE && i != MLK_LOST_FRAMES && i != MLK_LOST_CALLERS &&
+		    i != MLK_LOST_CODE)
+			lost += c->losses.count[i];
 	for (int i = 0; i < MLK_SKIP_NR; i++)
 		lost += i == MLK_SKIPPED_CHILD ? 0 : c->losses.skipped[i];
 	return !lost && !c->chunks_lost && meta->sample_every < 2 && !meta->sample_bytes;

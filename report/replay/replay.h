@@ -114,12 +114,18 @@ int replay_forget_ended(struct replay *leaks, size_t keep,
  * was lost and what was overrun.  Returns 0, -ENOMEM or the -errno of read(2). */
 int replay_read_layout(struct replay *leaks);
 
+/* Is what is counted as lost by @kind (enum mlk_loss) an interpreter's frames? */
+static inline bool replay_is_frame_loss(int kind)
+{
+	return kind == MLK_LOST_FRAMES || kind == MLK_LOST_CALLERS || kind == MLK_LOST_CODE;
+}
+
 /* Is what is counted as lost by @kind (enum mlk_loss) an event?  Else it does not make the totals
  * wrong. */
 static inline bool replay_is_event_loss(int kind)
 {
 	return kind != MLK_LOST_MODULE && kind != MLK_LOST_LOOK && kind != MLK_LOST_USER &&
-	       kind != MLK_LOST_SUM;
+	       kind != MLK_LOST_SUM && !replay_is_frame_loss(kind);
 }
 
 /* Events that were lost, of all kinds. */

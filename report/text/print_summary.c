@@ -198,6 +198,10 @@ static void print_losses(const struct table *t, const struct replay *leaks)
 			"  not added up for --trigger: %s allocations and frees, for lack of "
 			"room\n",
 			text_number(buf, losses->count[MLK_LOST_SUM]));
+	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
+		if (replay_is_frame_loss(kind) && losses->count[kind])
+			fprintf(t->out, "  %s %s\n", text_number(buf, losses->count[kind]),
+				mlk_loss_text((enum mlk_loss)kind));
 }
 
 static void print_completeness(const struct table *t, const struct replay *leaks)

@@ -60,16 +60,56 @@ static bool next_location(struct lines *l)
 	return true;
 }
 
+/* The same of CPython 3.10: so many bytes more, and so many lines, or -128: it has none. */
+static bool next_pair(struct lines *l)
+{
+	int8_t more;
+
+	if (l->end - l->at < 2)
+		return false;
+	l->to += next_byte(l);
+	more = (int8_t)next_byte(l);
+	l->has_line = more != INT8_MIN;
+	if (l->has_line)
+		l->line += more;
+	return true;
+}
+
+static uint32_t positive(int64_t line)
+{
+	return line > 0 && line < UINT32_MAX ? (uint32_t)line : 0;
+}
+
+/* The line at @offset by the pairs of CPython 3.9 and before: each tells where the next one begins,
+ * and how many lines more that has. */
+static uint32_t line_by_starts(const struct mlk_code *code, uint32_t offset)
+{
+	int64_t line = code->first_line;
+	uint64_t start = 0;
+
+	for (uint32_t i = 0; i + 2 <= code->lines_len; i += 2) {
+		start += code->lines[i];
+		if (start > offset)
+			break;
+		line += (int8_t)code->lines[i + 1];
+	}
+	return positive(line);
+}
+
 uint32_t code_line(const struct mlk_code *code, uint32_t offset)
 {
 	struct lines l = {
 		.at = code->lines, .end = code->lines + code->lines_len, .line = code->first_line};
+	bool (*next)(struct lines *) = next_location;
 
-	if (code->line_table != MLK_LINES_CPYTHON_311)
+	if (code->line_table == MLK_LINES_CPYTHON_38)
+		return line_by_starts(code, offset);
+	if (code->line_table == MLK_LINES_CPYTHON_310)
+		next = next_pair;
+	else if (code->line_table != MLK_LINES_CPYTHON_311)
 		return 0;
-	while (next_location(&l))
+	while (next(&l))
 		if (offset < l.to)
-			return l.has_line && l.line > 0 && l.line < UINT32_MAX ? (uint32_t)l.line
-									       : 0;
+			return l.has_line ? positive(l.line) : 0;
 	return 0;
 }

@@ -10,11 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef VERSION
+#define VERSION 0x030b02f0
+#endif
 #define WORDS(n) __attribute__((visibility("default"))) uint64_t
 
 WORDS(64) PyCode_Type[64];
 WORDS(1024) _PyRuntime[1024];
-__attribute__((visibility("default"))) const unsigned long Py_Version = 0x030b02f0;
+__attribute__((visibility("default"))) const unsigned long Py_Version = VERSION;
 
 static uint64_t thread[64], cframe[2], frame[16], code[32], name[16], file[16], lines[8];
 

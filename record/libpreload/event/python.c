@@ -42,9 +42,9 @@ static const struct event_python *learn(struct preload_header *h, uint32_t round
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	known_round = round;
 	/* of the program that this process ran before the addresses mean nothing */
-	if (known.program != preload_state.program || !python_is_address(known.current) ||
-	    !python_is_address(known.code_type))
-		known.current = 0;
+	if (known.program != preload_state.program || !python_is_address(known.code_type) ||
+	    (known.current_kind != PYTHON_THREAD && !python_is_address(known.current)))
+		known.current_kind = PYTHON_NOWHERE;
 	return &known;
 }
 
@@ -60,7 +60,7 @@ static uint64_t *find_unseen(const struct event_frame *frame, uint64_t *key)
 }
 
 /* What is known of the string at @addr. */
-static struct python_text look_at_text(uint64_t addr, uint32_t most)
+static struct python_text look_at_text(const struct event_python *py, uint64_t addr, uint32_t most)
 {
 	struct python_text text = {0};
 	uint64_t len;
@@ -69,9 +69,10 @@ static struct python_text look_at_text(uint64_t addr, uint32_t most)
 	if (!python_is_address(addr) || PYTHON_READ(&len, addr + 16, 8) ||
 	    PYTHON_READ(&state, addr + 32, 4))
 		return text;
+	state = python_text_state(py, state);
 	if (!(state & PYTHON_COMPACT))
 		return text;
-	text.width = PYTHON_KIND(state);
+	text.width = state & PYTHON_KIND;
 	text.len = len < most ? (uint32_t)len : most;
 	if (text.width != 1 && text.width != 2 && text.width != 4)
 		text = (struct python_text){0};
@@ -84,7 +85,7 @@ static uint64_t characters_of(const struct event_python *py, uint64_t addr)
 	uint32_t state;
 
 	(void)PYTHON_READ(&state, addr + 32, 4);
-	return addr + (state & PYTHON_ASCII ? py->text : py->wide_text);
+	return addr + (python_text_state(py, state) & PYTHON_ASCII ? py->text : py->wide_text);
 }
 
 /* Copy @len bytes from @from to @to.  Returns where what comes next goes. */
@@ -100,7 +101,7 @@ static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64
 		      const struct event_python *py, const struct event_frame *frame)
 {
 	uint64_t at = frame->code & ~EVENT_FRAME_ENTRY, words[PYTHON_CODE_BYTES / 8], lines, bytes;
-	struct preload_code code = {.version = py->version};
+	struct preload_code code = {.version = py->version, .lines_len = PYTHON_NO_LINES};
 	uint64_t name, file;
 	uint32_t len, first_line;
 	struct preload_code *e;
@@ -112,14 +113,16 @@ static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64
 	lines = words[py->code_lines];
 	(void)PYTHON_READ(&first_line, at + py->first_line, 4);
 	(void)PYTHON_READ(&bytes, lines + 16, 8);
-	code.name = look_at_text(name, PYTHON_NAME_MAX);
-	code.file = look_at_text(file, PYTHON_FILE_MAX);
+	code.name = look_at_text(py, name, PYTHON_NAME_MAX);
+	code.file = look_at_text(py, file, PYTHON_FILE_MAX);
 	len = python_padded(code.name.len * code.name.width) +
 	      python_padded(code.file.len * code.file.width) + (uint32_t)sizeof(code);
-	code.lines_len = bytes <= PYTHON_LINES_MAX ? (uint32_t)bytes : 0;
-	if (len + python_padded(code.lines_len) > preload_settings.sizes.ring_size / 4)
-		code.lines_len = 0;
-	len += python_padded(code.lines_len);
+	if (bytes > PYTHON_LINES_MAX ||
+	    len + python_padded((uint32_t)bytes) > preload_settings.sizes.ring_size / 4)
+		bytes = 0;
+	else
+		code.lines_len = (uint32_t)bytes;
+	len += python_padded((uint32_t)bytes);
 	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base),
 			  (uint32_t)lane->size / 16);
 	if (UNLIKELY(!to))
@@ -137,7 +140,7 @@ static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64
 	to = copy_padded((uint8_t *)(e + 1), name ? characters_of(py, name) : 0,
 			 code.name.len * code.name.width);
 	to = copy_padded(to, characters_of(py, file), code.file.len * code.file.width);
-	copy_padded(to, lines + 32, code.lines_len);
+	copy_padded(to, lines + 32, (uint32_t)bytes);
 	lane_publish(lane, len);
 	return true;
 }
@@ -150,7 +153,8 @@ static void tell_codes(struct preload_header *h, struct thread_ring *lane, uint6
 		const struct event_frame *frame = &lane->python.frames[i];
 		uint64_t key, *slot = find_unseen(frame, &key);
 
-		if (UNLIKELY(slot != NULL) && tell_code(h, lane, sp, py, frame))
+		if (UNLIKELY(slot != NULL) && frame->code != EVENT_FRAME_ENTRY &&
+		    tell_code(h, lane, sp, py, frame))
 			__atomic_store_n(slot, key, __ATOMIC_RELAXED);
 	}
 }
@@ -168,6 +172,8 @@ static bool is_own_state(struct thread_ring *lane, const struct event_python *py
 	const uint32_t self = (uint32_t)(uint64_t)__builtin_thread_pointer();
 	uint64_t state;
 
+	if (py->current_kind != PYTHON_GLOBAL)
+		return true; /* each thread has a pointer to its own */
 	(void)PYTHON_READ(&state, py->current, 8);
 	if (LIKELY(state == lane->python.own))
 		return state != 0;
@@ -186,22 +192,25 @@ static bool is_own_state(struct thread_ring *lane, const struct event_python *py
 static uint32_t walk(struct thread_ring *lane, const struct event_python *py, uint32_t *flags)
 {
 	struct python_walk *w = &lane->python.walk;
-	uint32_t nr = 0;
+	uint32_t nr = 0, steps = 0;
 
 	*flags = 0;
 	if (!is_own_state(lane, py) || python_begin(w, py, (uint64_t)__builtin_thread_pointer())) {
 		*flags = EVENT_FRAMES_NONE;
 		return 0;
 	}
-	for (; w->frame; nr++) {
-		if (nr == EVENT_PYTHON_FRAMES) {
+	while (w->frame && !*flags) {
+		int err;
+
+		if (steps++ == EVENT_PYTHON_FRAMES) {
 			*flags = EVENT_FRAMES_CUT;
 			break;
 		}
-		if (python_step(w, py, &lane->python.frames[nr])) {
+		err = python_step(w, py, &lane->python.frames[nr]);
+		if (err < 0)
 			*flags = EVENT_FRAMES_BROKEN;
-			break;
-		}
+		else
+			nr += !err;
 	}
 	return nr;
 }
@@ -213,7 +222,7 @@ void preload_python(struct preload_header *h, struct thread_ring *lane, uint64_t
 	struct preload_frames *e;
 	uint8_t *to;
 
-	if (!py->current)
+	if (!py->current_kind)
 		return;
 	nr = walk(lane, py, &flags);
 	if (UNLIKELY(nr > preload_settings.sizes.ring_size / 64)) {
@@ -224,8 +233,11 @@ void preload_python(struct preload_header *h, struct thread_ring *lane, uint64_t
 	len = (uint32_t)(sizeof(*e) + nr * sizeof(e->frames[0]));
 	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base),
 			  (uint32_t)lane->size / 16);
-	if (UNLIKELY(!to))
-		return; /* the allocation finds no room, too, or has no frames */
+	if (UNLIKELY(!to)) {
+		if (flags != EVENT_FRAMES_NONE)
+			thread_ring_lost(h, lane, PRELOAD_LOST_FRAMES);
+		return;
+	}
 	e = (struct preload_frames *)start_record(lane, to, sp);
 	e->record.len8 = (uint16_t)(len / 8);
 	e->record.type = EVENT_FRAMES;

@@ -166,6 +166,7 @@ static void add_lost(struct mlk_losses *losses, const uint64_t *lost)
 		[PRELOAD_LOST_RELEASE] = MLK_LOST_RELEASE,
 		[PRELOAD_LOST_RESTORE] = MLK_LOST_RESTORE,
 		[PRELOAD_LOST_UNMAP] = MLK_LOST_UNMAP,
+		[PRELOAD_LOST_FRAMES] = MLK_LOST_FRAMES,
 	};
 
 	for (int i = 0; i < PRELOAD_NR_LOST; i++)
