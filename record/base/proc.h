@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Read the first @size - 1 bytes of the file that @format names into @text, NUL-terminated. Returns
@@ -43,6 +44,14 @@ static inline bool proc_has_thread(pid_t pid, pid_t tid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
 	return tid > 0 && !access(path, F_OK);
+}
+
+/* Wait until the thread @tid of this process, which ends, traces nobody any more: that comes after
+ * the moment for which pthread_join(3) waits. */
+static inline void proc_wait_for_end(pid_t tid)
+{
+	while (proc_has_thread(getpid(), tid))
+		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
 /* The threads of process @pid, for proc_next_thread(), to be closed; or NULL and errno. */

@@ -5,19 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "record/base/clock.h"
 #include "record/inject/own_thread.h"
+#include "record/ptrace/crew.h"
 #include "record/ptrace/stop_all.h"
 
-#define LIMIT_NS UINT64_C(5000000000) /* of all tries */
-#define APART_NS 1000000	      /* between two of them */
-#define STACK	 (UINT64_C(1) << 23)  /* bytes that are looked at, at most */
-#define NO_CALL	 UINT64_MAX	      /* of orig_rax: the thread is in no system call */
-#define PAGE	 UINT64_C(4096)
-#define SYSCALL	 2 /* bytes of the instruction, to which it may go back */
+#define LIMIT_NS    UINT64_C(5000000000) /* of all tries */
+#define APART_NS    1000000		 /* between two of them */
+#define STACK	    (UINT64_C(1) << 23)	 /* bytes that are looked at, at most */
+#define BATCH	    32			 /* threads */
+#define BATCH_BYTES (BATCH * UINT64_C(16384))
+#define NO_CALL	    UINT64_MAX /* of orig_rax: the thread is in no system call */
+#define PAGE	    UINT64_C(4096)
+#define SYSCALL	    2 /* bytes of the instruction, to which it may go back */
 
 void inject_cost_add(struct inject_cost *cost, size_t threads, uint64_t ns)
 {
@@ -63,12 +67,22 @@ static bool has_kept(const struct inject_change *changes, size_t nr, const struc
 	return false;
 }
 
+/* Threads whose registers one of the crew has read; their stacks are read together, for each call
+ * of the kernel takes as long as a stack. */
+struct batch {
+	size_t nr, bytes;
+	struct inject_thread threads[BATCH];
+	struct iovec ours[BATCH], theirs[BATCH];
+	uint8_t *memory; /* BATCH_BYTES, */
+	uint8_t *large;	 /* and STACK bytes for a stack that is larger */
+};
+
 /* One of several. */
 struct attempt {
 	const struct inject_change_opts *opts;
 	const struct inject_change *changes;
 	size_t nr;
-	uint64_t *buffer; /* STACK bytes */
+	struct batch *batches; /* one for each of the crew */
 	struct inject_cost *cost;
 };
 
@@ -83,36 +97,74 @@ static uint64_t stack_end(const struct maps *maps, uint64_t sp, uint64_t tcb)
 	return m ? m->end : sp + STACK;
 }
 
-/* Read the stack of @t. */
-static void read_stack(const struct attempt *a, struct inject_thread *t)
+/* Is @t, its stack read, where it must not be? */
+static bool is_in_the_way(const struct attempt *a, const struct inject_thread *t)
 {
-	const uint64_t sp = t->regs.rsp & ~UINT64_C(7);
-	const uint64_t most = stack_end(a->opts->maps, sp, t->regs.fs_base) - sp;
-	ssize_t got = pread(a->opts->mem, a->buffer, most < STACK ? most : STACK, (off_t)sp);
+	const struct inject_change_opts *opts = a->opts;
 
-	t->words = a->buffer;
-	t->nr = got > 0 ? (size_t)got / sizeof(uint64_t) : 0;
+	return is_within(a->changes, a->nr, t->regs.rip) ||
+	       (t->regs.orig_rax != NO_CALL &&
+		is_within(a->changes, a->nr, t->regs.rip - SYSCALL)) ||
+	       has_kept(a->changes, a->nr, t) || (opts->is_there && opts->is_there(opts->ctx, t));
 }
 
-/* Returns 0, -EAGAIN: the thread is there, or -errno. */
-static int look(void *ctx, const struct stop_all *s, size_t i)
+static void set_words(struct inject_thread *t, const void *words, ssize_t bytes)
+{
+	t->words = words;
+	t->nr = bytes > 0 ? (size_t)bytes / sizeof(uint64_t) : 0;
+}
+
+/* Returns 0, or -EAGAIN: one of the threads of @b is in the way. */
+static int judge(const struct attempt *a, struct batch *b)
+{
+	/* of the process, as each of its threads says: the main thread may have ended */
+	ssize_t got =
+		b->nr ? process_vm_readv(b->threads[0].tid, b->ours, b->nr, b->theirs, b->nr, 0)
+		      : 0;
+	int err = 0;
+
+	for (size_t i = 0; i < b->nr && !err; i++) {
+		const struct iovec *ours = &b->ours[i];
+		ssize_t bytes = (ssize_t)ours->iov_len;
+
+		if (got != (ssize_t)b->bytes)
+			bytes = pread(a->opts->mem, ours->iov_base, ours->iov_len,
+				      (off_t)(uintptr_t)b->theirs[i].iov_base);
+		set_words(&b->threads[i], ours->iov_base, bytes);
+		err = is_in_the_way(a, &b->threads[i]) ? -EAGAIN : 0;
+	}
+	b->nr = b->bytes = 0;
+	return err;
+}
+
+/* Returns 0, -EAGAIN: a thread is there, or -errno. */
+static int look(void *ctx, const struct stop_all *s, size_t i, unsigned int who)
 {
 	const struct attempt *a = ctx;
-	const struct inject_change_opts *opts = a->opts;
-	struct inject_thread t = {0};
-	int err = stop_all_regs(s, i, &t.tid, &t.regs);
+	struct batch *b = &a->batches[who];
+	struct inject_thread *t = &b->threads[b->nr];
+	uint64_t sp, bytes;
+	int err;
 
+	if (i == s->nr)
+		return judge(a, b);
+	err = stop_all_regs(s, i, &t->tid, &t->regs);
 	if (err)
 		return err == -ESRCH ? 0 : err; /* it has ended */
-	read_stack(a, &t);
-	if (is_within(a->changes, a->nr, t.regs.rip) ||
-	    (t.regs.orig_rax != NO_CALL && is_within(a->changes, a->nr, t.regs.rip - SYSCALL)) ||
-	    has_kept(a->changes, a->nr, &t) || (opts->is_there && opts->is_there(opts->ctx, &t)))
-		return -EAGAIN;
-	return 0;
+	sp = t->regs.rsp & ~UINT64_C(7);
+	bytes = stack_end(a->opts->maps, sp, t->regs.fs_base) - sp;
+	if (bytes > BATCH_BYTES / BATCH) {
+		set_words(t, b->large,
+			  pread(a->opts->mem, b->large, bytes < STACK ? bytes : STACK, (off_t)sp));
+		return is_in_the_way(a, t) ? -EAGAIN : 0;
+	}
+	b->ours[b->nr] = (struct iovec){b->memory + b->bytes, bytes};
+	b->theirs[b->nr++] = (struct iovec){(void *)(uintptr_t)sp, bytes};
+	b->bytes += bytes;
+	return b->nr < BATCH ? 0 : judge(a, b);
 }
 
-/* A thread that is stopped; 0: all have ended. */
+/* A thread that the caller has stopped; 0: all of those have ended. */
 static pid_t find_stopped(const struct stop_all *s)
 {
 	struct user_regs_struct regs;
@@ -148,15 +200,31 @@ static int write_bytes(const struct stop_all *s, int mem, uint64_t at,
 	return poke(find_stopped(s), at, bytes);
 }
 
+/* Are all bytes to be changed as they are known? */
+static bool are_as_before(const struct stop_all *s, int mem, const struct inject_change *changes,
+			  size_t nr)
+{
+	uint8_t now[INJECT_CHANGES][INJECT_CHANGE];
+	struct iovec ours = {now, nr * INJECT_CHANGE}, theirs[INJECT_CHANGES];
+	bool same = nr <= INJECT_CHANGES, all;
+
+	for (size_t i = 0; i < nr && same; i++)
+		theirs[i] = (struct iovec){(void *)(uintptr_t)changes[i].at, INJECT_CHANGE};
+	/* one call takes as long as one of the reads */
+	all = same &&
+	      process_vm_readv(find_stopped(s), &ours, 1, theirs, nr, 0) == (ssize_t)ours.iov_len;
+	for (size_t i = 0; i < nr && same; i++)
+		same = (all ||
+			pread(mem, now[i], INJECT_CHANGE, (off_t)changes[i].at) == INJECT_CHANGE) &&
+		       !memcmp(now[i], changes[i].before, INJECT_CHANGE);
+	return same;
+}
+
 static int write_all(const struct stop_all *s, int mem, const struct inject_change *changes,
 		     size_t nr)
 {
-	uint8_t now[INJECT_CHANGE];
-
-	for (size_t i = 0; i < nr; i++)
-		if (pread(mem, now, sizeof(now), (off_t)changes[i].at) != sizeof(now) ||
-		    memcmp(now, changes[i].before, sizeof(now)) != 0)
-			return -EILSEQ;
+	if (nr && !are_as_before(s, mem, changes, nr))
+		return -EILSEQ;
 	for (size_t i = 0; i < nr; i++) {
 		int err = write_bytes(s, mem, changes[i].at, changes[i].after);
 
@@ -175,7 +243,8 @@ static int try_once(void *arg)
 {
 	struct attempt *a = arg;
 	const struct inject_change_opts *opts = a->opts;
-	struct stop_all s = {0};
+	struct stop_all s = {.crew = stop_all_crew(opts->pid)};
+	struct crew *crew = s.crew;
 	size_t nr;
 	int err = stop_all_begin(&s, opts->pid, look, a);
 
@@ -183,8 +252,9 @@ static int try_once(void *arg)
 		err = -EAGAIN;
 	if (!err)
 		err = write_all(&s, opts->mem, a->changes, a->nr);
-	nr = s.nr;
+	nr = s.stopped;
 	inject_cost_add(a->cost, nr, stop_all_end(&s));
+	crew_free(crew);
 	return err;
 }
 
@@ -192,10 +262,16 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 		  size_t nr, struct inject_cost *cost)
 {
 	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
+	struct batch batches[CREW_MOST] = {0};
 	struct attempt a = {
-		.opts = opts, .changes = changes, .nr = nr, .buffer = malloc(STACK), .cost = cost};
-	int err = a.buffer ? -EAGAIN : -ENOMEM;
+		.opts = opts, .changes = changes, .nr = nr, .batches = batches, .cost = cost};
+	uint8_t *memory = malloc(CREW_MOST * (STACK + BATCH_BYTES));
+	int err = memory ? -EAGAIN : -ENOMEM;
 
+	for (size_t i = 0; memory && i < CREW_MOST; i++) {
+		batches[i].large = memory + i * (STACK + BATCH_BYTES);
+		batches[i].memory = batches[i].large + STACK;
+	}
 	/* it may wait in the kernel for what cannot be interrupted, or for a processor */
 	while (err == -EAGAIN || err == -ETIMEDOUT) {
 		err = inject_in_thread(try_once, &a);
@@ -206,6 +282,6 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 		else
 			nanosleep(&(struct timespec){.tv_nsec = APART_NS}, NULL);
 	}
-	free(a.buffer);
+	free(memory);
 	return err;
 }

@@ -10,7 +10,8 @@
 
 #include "record/target/maps.h"
 
-#define INJECT_CHANGE 5 /* bytes: a jump */
+#define INJECT_CHANGE  5    /* bytes: a jump */
+#define INJECT_CHANGES 256u /* at most, at once */
 
 /* How long threads stood for us; all zero: not yet. */
 struct inject_cost {
@@ -55,8 +56,8 @@ struct inject_change_opts {
 /*
  * Stop all threads; where one is within bytes to be changed, or has come there by a signal handler
  * to which it returns, or @opts->is_there, let them go and try again for a while.  Then make all
- * of the @nr @changes.  With none, that all threads were elsewhere at one moment is all that comes
- * of it.
+ * of the @nr @changes, of INJECT_CHANGES.  With none, that all threads were elsewhere at one moment
+ * is all that comes of it.
  *
  * What that costs is added to *@cost.  Returns 0; -EBUSY: a
  * thread stayed there; -ETIME: one did not stop; -EILSEQ: other bytes stand there than expected,

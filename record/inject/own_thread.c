@@ -5,12 +5,9 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record/base/proc.h"
-
-#define WAIT_NS 20000
 
 struct work {
 	int (*what)(void *arg);
@@ -46,8 +43,6 @@ int inject_in_thread(int (*what)(void *arg), void *arg)
 	if (pthread_create(&thread, NULL, run, &w))
 		return what(arg);
 	pthread_join(thread, NULL);
-	/* that comes earlier than the moment from which it traces none any more */
-	while (proc_has_thread(getpid(), w.tid))
-		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	proc_wait_for_end(w.tid);
 	return w.result;
 }

@@ -15,6 +15,7 @@
 
 _Static_assert(INJECT_ISLAND / BOTH >= ALLOCATOR_MAX_SITES, "an island has room for all");
 _Static_assert(INJECT_CHANGE == INJECT_JUMP, "a change is a jump");
+_Static_assert(INJECT_CHANGES >= INJECTED_MAX_SITES, "all can be changed at once");
 
 /* The code of one file, as the process has it and as it is in the file. */
 struct code {

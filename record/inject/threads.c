@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +15,7 @@
 #include "record/inject/inject.h"
 #include "record/inject/own_thread.h"
 #include "record/inject/remote/remote.h"
+#include "record/ptrace/crew.h"
 #include "record/ptrace/stop_all.h"
 #include "record/target/target.h"
 
@@ -34,25 +36,6 @@ static void narrow(struct places *p, const uint32_t *block, size_t nr, uint32_t 
 	for (size_t i = 0; i < BLOCK / 4; i++)
 		if (i >= nr || block[i] != tid)
 			p->bits[i / 64] &= ~(UINT64_C(1) << i % 64);
-}
-
-/* Look at one thread, which stands.  Returns why that cannot be, or NULL. */
-static const char *look_at(int mem, pid_t tid, const struct user_regs_struct *regs,
-			   struct places *p)
-{
-	uint32_t block[BLOCK / 4];
-	uint64_t self = 0;
-	ssize_t got;
-
-	if (regs->cs != CODE_64)
-		return "runs code of 32 bits";
-	got = pread(mem, block, sizeof(block), (off_t)regs->fs_base);
-	if (got >= (ssize_t)sizeof(self))
-		memcpy(&self, block, sizeof(self));
-	if (!regs->fs_base || self != regs->fs_base)
-		return "has a thread without a control block of the C library's";
-	narrow(p, block, (size_t)got / sizeof(block[0]), (uint32_t)tid);
-	return NULL;
 }
 
 /* The loader's code, where that is a file of its own; musl's is the C library. */
@@ -88,23 +71,51 @@ static struct preload_range main_stack(pid_t pid)
 struct looking {
 	pid_t pid;
 	int mem;
-	bool own_numbers; /* as own_number_differs() */
+	bool own_numbers;     /* as own_number_differs() */
+	pthread_mutex_t lock; /* of what follows */
 	struct places places;
 	const char *why; /* they cannot be recorded; NULL: they can */
 	struct inject_cost *cost;
 };
 
-static int look_at_stopped(void *ctx, const struct stop_all *s, size_t i)
+/* Look at one thread, which stands.  Returns why that cannot be, or NULL. */
+static const char *look_at(struct looking *l, pid_t tid, const struct user_regs_struct *regs)
+{
+	uint32_t block[BLOCK / 4];
+	uint64_t self = 0;
+	ssize_t got;
+
+	if (regs->cs != CODE_64)
+		return "runs code of 32 bits";
+	got = pread(l->mem, block, sizeof(block), (off_t)regs->fs_base);
+	if (got >= (ssize_t)sizeof(self))
+		memcpy(&self, block, sizeof(self));
+	if (!regs->fs_base || self != regs->fs_base)
+		return "has a thread without a control block of the C library's";
+	pthread_mutex_lock(&l->lock);
+	narrow(&l->places, block, (size_t)got / sizeof(block[0]), (uint32_t)tid);
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+static int look_at_stopped(void *ctx, const struct stop_all *s, size_t i, unsigned int who)
 {
 	struct looking *l = ctx;
 	struct user_regs_struct regs;
+	const char *why;
 	pid_t tid;
 
-	if (l->why || stop_all_regs(s, i, &tid, &regs))
+	(void)who;
+	if (i == s->nr || stop_all_regs(s, i, &tid, &regs))
 		return 0;
 	if (l->own_numbers)
 		tid = own_number_of(l->pid, tid);
-	l->why = look_at(l->mem, tid, &regs, &l->places);
+	why = look_at(l, tid, &regs);
+	if (!why)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	l->why = why;
+	pthread_mutex_unlock(&l->lock);
 	return 0;
 }
 
@@ -112,15 +123,17 @@ static int look_at_stopped(void *ctx, const struct stop_all *s, size_t i)
 static int look_once(void *arg)
 {
 	struct looking *l = arg;
-	struct stop_all s = {0};
+	struct stop_all s = {.crew = stop_all_crew(l->pid)};
+	struct crew *crew = s.crew;
 	size_t nr;
 	int err;
 
 	memset(&l->places, 0xff, sizeof(l->places));
 	l->why = NULL;
 	err = stop_all_begin(&s, l->pid, look_at_stopped, l);
-	nr = s.nr;
+	nr = s.stopped;
 	inject_cost_add(l->cost, nr, stop_all_end(&s));
+	crew_free(crew);
 	return err;
 }
 
@@ -128,8 +141,11 @@ int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct 
 			    struct inject_cost *cost, char *why)
 {
 	const struct target t = {.pid = pid, .task = living_thread(pid)};
-	struct looking l = {
-		.pid = pid, .mem = mem, .own_numbers = own_number_differs(pid), .cost = cost};
+	struct looking l = {.pid = pid,
+			    .mem = mem,
+			    .own_numbers = own_number_differs(pid),
+			    .cost = cost,
+			    .lock = PTHREAD_MUTEX_INITIALIZER};
 	const uint64_t *bits = l.places.bits;
 	int err = -ETIMEDOUT;
 

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -16,15 +17,23 @@
 #include "record/base/clock.h"
 #include "record/base/living.h"
 #include "record/base/proc.h"
+#include "record/ptrace/awake.h"
+#include "record/ptrace/crew.h"
 
 #define LIMIT_NS 250000000u
-#define WAIT_NS	 20000	 /* between two looks */
+/* Between two looks: for each thread that is to stop, what it takes to, as those that wait for this
+ * processor cannot meanwhile; and at least what a timer takes. */
+#define STOP_NS	 5000
+#define LEAST_NS 60000
+#define MOST_NS	 1000000
+#define SHARE	 16	 /* threads, for which one more of ours is started */
 #define STUCK_NS 5000000 /* more than it takes to read from a disk */
 
 struct stop_thread {
 	pid_t tid;
-	bool stopped;
-	int sig; /* that is to be delivered when it goes on; 0: none */
+	bool stopped, looked_at;
+	unsigned int by; /* which of the crew traces it */
+	int sig;	 /* that is to be delivered when it goes on; 0: none */
 	/* CLOCK_MONOTONIC: since when it is traced, and when it was asked to stop */
 	uint64_t traced_ns, asked_ns;
 };
@@ -44,37 +53,43 @@ static bool is_known(const struct stop_all *s, pid_t tid, size_t *next)
 	return false;
 }
 
-/* Trace @tid, which runs on. */
-static int seize(struct stop_all *s, pid_t tid)
+static int add(struct stop_all *s, pid_t tid)
 {
 	if (grow_array(&s->v, s->nr, &s->room, sizeof(*s->v)))
 		return -ENOMEM;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
-		int err = errno;
-
-		/* one that has just ended, as a main thread may have long ago, is forbidden, too */
-		return err == ESRCH || !living_is(tid) ? 0 : -err;
-	}
-	s->v[s->nr++] = (struct stop_thread){.tid = tid, .traced_ns = clock_now_ns()};
+	s->v[s->nr] = (struct stop_thread){.tid = tid, .by = s->nr % crew_size(s->crew)};
+	s->nr++;
 	s->most = tid > s->most ? tid : s->most;
 	return 0;
 }
 
-/* Have all that were stopped as many as there are?  The links of the list of threads are them and
+/* How many threads process @pid has; 0: that is not known.  The links of their list are them and
  * two of its own: to ask for their number takes less than to read their names. */
-static bool are_all(const struct stop_all *s, pid_t pid)
+static size_t count_threads(pid_t pid)
 {
 	char path[32];
 	struct stat st;
-	size_t nr = 0;
 
-	for (size_t i = 0; i < s->nr; i++)
-		nr += s->v[i].stopped;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	return nr && !s->has_workers && !stat(path, &st) && st.st_nlink == nr + 2;
+	return !stat(path, &st) && st.st_nlink > 2 ? st.st_nlink - 2 : 0;
 }
 
-static int seize_new(struct stop_all *s, pid_t pid)
+struct crew *stop_all_crew(pid_t pid)
+{
+	return crew_new(1 + (unsigned int)(count_threads(pid) / SHARE));
+}
+
+/* Have all stopped that there are? */
+static bool are_all(struct stop_all *s, pid_t pid)
+{
+	s->stopped = 0;
+	for (size_t i = 0; i < s->nr; i++)
+		s->stopped += s->v[i].stopped;
+	return s->stopped && !s->has_workers && count_threads(pid) == s->stopped;
+}
+
+/* Add those that are new. */
+static int add_new(struct stop_all *s, pid_t pid)
 {
 	DIR *dir;
 	size_t next = 0;
@@ -92,9 +107,40 @@ static int seize_new(struct stop_all *s, pid_t pid)
 		else if (proc_is_worker(pid, tid))
 			s->has_workers = true;
 		else
-			err = seize(s, tid);
+			err = add(s, tid);
 	closedir(dir);
 	return err;
+}
+
+/* What the crew does: with those from the number @first on. */
+struct work {
+	struct stop_all *s;
+	size_t first;
+	uint64_t until_ns;
+	stop_all_visit_fn *visit;
+	void *ctx;
+	_Atomic uint64_t longest_ns;
+};
+
+/* Trace those of @who, which run on. */
+static int seize(void *arg, unsigned int who)
+{
+	const struct work *w = arg;
+
+	for (size_t i = w->first; i < w->s->nr; i++) {
+		struct stop_thread *t = &w->s->v[i];
+
+		if (t->by != who)
+			continue;
+		t->traced_ns = clock_now_ns();
+		if (!ptrace(PTRACE_SEIZE, t->tid, NULL, NULL))
+			continue;
+		/* one that has just ended, as a main thread may have long ago, is forbidden, too */
+		if (errno != ESRCH && living_is(t->tid))
+			return -errno;
+		t->looked_at = true;
+	}
+	return 0;
 }
 
 /* How often thread @tid has got a processor, if it waits where nothing stops it; else, or where
@@ -147,56 +193,88 @@ static bool look(struct stop_thread *t)
 	return true;
 }
 
-static int wait_for(struct stop_thread *t, uint64_t until_ns)
+static void sleep_for(size_t left)
 {
-	while (!look(t)) {
-		if (clock_now_ns() > until_ns)
-			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
-	}
-	return 0;
+	const uint64_t ns = left * STOP_NS;
+
+	nanosleep(&(struct timespec){.tv_nsec = (long)(ns < LEAST_NS  ? LEAST_NS
+						       : ns > MOST_NS ? MOST_NS
+								      : ns)},
+		  NULL);
 }
 
-/* Stop those from the number @first on, all at once; while some come to a stop, others are visited.
- */
-static int stop_from(struct stop_all *s, size_t first, uint64_t until_ns, stop_all_visit_fn *visit,
-		     void *ctx)
+/* Visit those of @who that have stopped since, and set how many are still to stop. */
+static int look_at_all(const struct work *w, unsigned int who, size_t *left)
 {
 	int err = 0;
 
-	for (size_t i = first; i < s->nr; i++) {
-		s->v[i].asked_ns = clock_now_ns();
-		ptrace(PTRACE_INTERRUPT, s->v[i].tid, NULL, NULL);
-	}
-	for (size_t i = first; i < s->nr && !err; i++) {
-		err = wait_for(&s->v[i], until_ns);
-		if (!err && s->v[i].stopped && visit)
-			err = visit(ctx, s, i);
+	*left = 0;
+	for (size_t i = w->first; i < w->s->nr && !err; i++) {
+		struct stop_thread *t = &w->s->v[i];
+
+		if (t->by != who || t->looked_at)
+			continue;
+		t->looked_at = look(t);
+		*left += !t->looked_at;
+		if (t->stopped && w->visit)
+			err = w->visit(w->ctx, w->s, i, who);
 	}
 	return err;
 }
 
+/* Stop those of @who, all at once; while some come to a stop, others are visited. */
+static int stop(void *arg, unsigned int who)
+{
+	const struct work *w = arg;
+	size_t before = 0, left = SIZE_MAX;
+	int err = 0;
+
+	/* else the kernel lets a sleep of 60 us take 110 */
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (size_t i = w->first; i < w->s->nr; i++) {
+		struct stop_thread *t = &w->s->v[i];
+
+		if (t->by != who || t->looked_at)
+			continue;
+		t->asked_ns = clock_now_ns();
+		ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+	}
+	while (!err && left) {
+		if (left == before) {
+			if (clock_now_ns() > w->until_ns)
+				return -ETIMEDOUT;
+			sleep_for(left);
+		}
+		before = left;
+		err = look_at_all(w, who, &left);
+	}
+	return err || !w->visit ? err : w->visit(w->ctx, w->s, w->s->nr, who);
+}
+
 int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx)
 {
-	size_t before = 0;
-	uint64_t until_ns;
+	struct work w = {.s = s, .visit = visit, .ctx = ctx};
 	int err;
 
-	/* else the kernel lets a sleep of 20 us take 70 */
-	prctl(PR_SET_TIMERSLACK, 1);
+	s->awake = awake_begin();
 	/* To be traced takes as long as to be stopped, and stops nothing. */
-	err = seize_new(s, pid);
+	err = add_new(s, pid);
+	if (!err)
+		err = crew_do(s->crew, seize, &w);
 	if (!err)
 		err = wait_for_stuck(s, pid);
-	until_ns = clock_now_ns() + LIMIT_NS;
+	w.until_ns = clock_now_ns() + LIMIT_NS;
 	/* one that had not stopped yet may have started another */
-	while (!err && s->nr > before) {
-		err = stop_from(s, before, until_ns, visit, ctx);
-		before = s->nr;
+	while (!err && s->nr > w.first) {
+		if (w.first)
+			err = crew_do(s->crew, seize, &w);
 		if (!err)
-			err = seize_new(s, pid);
+			err = crew_do(s->crew, stop, &w);
+		w.first = s->nr;
+		if (!err)
+			err = add_new(s, pid);
 	}
-	return !err && !s->nr ? -ESRCH : err;
+	return !err && !s->stopped ? -ESRCH : err;
 }
 
 int stop_all_regs(const struct stop_all *s, size_t i, pid_t *tid, struct user_regs_struct *regs)
@@ -211,23 +289,38 @@ int stop_all_regs(const struct stop_all *s, size_t i, pid_t *tid, struct user_re
 	return io.iov_len == sizeof(*regs) ? 0 : -EINVAL;
 }
 
-uint64_t stop_all_end(struct stop_all *s)
+/* Let those of @who go. */
+static int let_go(void *arg, unsigned int who)
 {
-	uint64_t longest_ns = 0;
+	struct work *w = arg;
+	uint64_t longest_ns = 0, other_ns;
 
-	for (size_t i = 0; i < s->nr; i++) {
-		const struct stop_thread *t = &s->v[i];
+	for (size_t i = 0; i < w->s->nr; i++) {
+		const struct stop_thread *t = &w->s->v[i];
 		/* one that got a signal stood as soon as it was traced */
 		const uint64_t since_ns = t->sig ? t->traced_ns : t->asked_ns;
 		uint64_t ns;
 
-		if (!t->stopped)
+		if (t->by != who || !t->stopped)
 			continue;
 		ptrace(PTRACE_DETACH, t->tid, NULL, (void *)(intptr_t)t->sig);
 		ns = clock_now_ns() - since_ns;
 		longest_ns = ns > longest_ns ? ns : longest_ns;
 	}
+	other_ns = w->longest_ns;
+	while (longest_ns > other_ns &&
+	       !atomic_compare_exchange_weak(&w->longest_ns, &other_ns, longest_ns))
+		;
+	return 0;
+}
+
+uint64_t stop_all_end(struct stop_all *s)
+{
+	struct work w = {.s = s};
+
+	crew_do(s->crew, let_go, &w);
+	awake_end(s->awake);
 	free(s->v);
-	*s = (struct stop_all){0};
-	return longest_ns;
+	*s = (struct stop_all){.crew = s->crew};
+	return w.longest_ns;
 }

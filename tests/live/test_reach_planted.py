@@ -178,7 +178,7 @@ class PlantedTest(GrowthCase):
         self.check(server, "redis, that has worked before", least=0)
 
     def test_nginx(self):
-        self.write("nginx.conf", (NGINX % {"dir": self.dir}).replace("worker_processes 1;", "").encode())
+        self.write("nginx.conf", (NGINX % {"dir": self.dir, "listen": ""}).replace("worker_processes 1;", "").encode())
         self.write("page.txt", bytes(range(32, 127)) * 40)
         server = self.start(self.server("usr/sbin/nginx"), "-e", "stderr", "-p", self.dir, "-c",
                             self.path("nginx.conf"), preload=True)

@@ -137,7 +137,7 @@ class ProgramsTest(ResidentCase, GrowthCase):
                              "no"], self.answers(path), load)
 
     def test_nginx(self):
-        self.write("nginx.conf", (NGINX % {"dir": self.dir}).encode())
+        self.write("nginx.conf", (NGINX % {"dir": self.dir, "listen": ""}).encode())
         self.write("page.txt", bytes(range(32, 127)) * 40)
 
         def load():

@@ -1,0 +1,145 @@
+/* crew.c - see crew.h */
+#include "record/ptrace/crew.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/base/clock.h"
+#include "record/base/proc.h"
+
+#define SPIN_NS	 50000 /* what is waited for often comes within that; a sleep takes as long */
+#define SLEEP_NS 50000
+
+struct member {
+	struct crew *crew;
+	pthread_t thread;
+	pid_t tid;
+	unsigned int who;
+};
+
+struct crew {
+	unsigned int nr; /* without the caller */
+	struct member members[CREW_MOST - 1];
+	/* of the caller's */
+	int policy, nice;
+	struct sched_param priority;
+	/* the work at hand: set before @turn goes up */
+	crew_fn *what; /* NULL: end */
+	void *arg;
+	_Atomic unsigned int turn;
+	_Atomic unsigned int ready, done; /* so many of them, counted through all turns */
+	_Atomic int err;		  /* the first one */
+};
+
+/* Wait until @count has come to @to.  Others may need this processor to come there. */
+static void wait_until(_Atomic unsigned int *count, unsigned int to)
+{
+	const uint64_t since_ns = clock_now_ns();
+
+	while ((int)(*count - to) < 0)
+		if (clock_now_ns() - since_ns < SPIN_NS)
+			__builtin_ia32_pause();
+		else
+			nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+}
+
+static void note(struct crew *c, int err)
+{
+	int none = 0;
+
+	if (err)
+		atomic_compare_exchange_strong(&c->err, &none, err);
+}
+
+static void *be_member(void *arg)
+{
+	struct member *m = arg;
+	struct crew *c = m->crew;
+
+	if (sched_setscheduler(0, c->policy, &c->priority))
+		setpriority(PRIO_PROCESS, 0, c->nice);
+	m->tid = (pid_t)syscall(SYS_gettid);
+	for (unsigned int turn = 1;; turn++) {
+		wait_until(&c->turn, turn);
+		if (!c->what)
+			return NULL;
+		c->ready++;
+		wait_until(&c->ready, turn * (c->nr + 1));
+		note(c, c->what(c->arg, m->who));
+		c->done++;
+	}
+}
+
+static unsigned int nr_processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (unsigned int)CPU_COUNT(&set);
+}
+
+struct crew *crew_new(unsigned int nr)
+{
+	const unsigned int processors = nr_processors();
+	struct crew *c = NULL;
+
+	nr = nr < CREW_MOST ? nr : CREW_MOST;
+	nr = nr < processors ? nr : processors;
+	if (nr > 1)
+		c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->policy = sched_getscheduler(0);
+	c->nice = getpriority(PRIO_PROCESS, 0);
+	sched_getparam(0, &c->priority);
+	for (unsigned int i = 0; i < nr - 1; i++) {
+		struct member *m = &c->members[i];
+
+		*m = (struct member){.crew = c, .who = i + 1};
+		if (pthread_create(&m->thread, NULL, be_member, m))
+			break;
+		c->nr++;
+	}
+	return c;
+}
+
+unsigned int crew_size(const struct crew *c)
+{
+	return c ? c->nr + 1 : 1;
+}
+
+int crew_do(struct crew *c, crew_fn *what, void *arg)
+{
+	unsigned int turn;
+
+	if (!c)
+		return what(arg, 0);
+	c->what = what;
+	c->arg = arg;
+	c->err = 0;
+	c->ready++;
+	turn = ++c->turn;
+	wait_until(&c->ready, turn * (c->nr + 1));
+	note(c, what(arg, 0));
+	wait_until(&c->done, turn * c->nr);
+	return c->err;
+}
+
+void crew_free(struct crew *c)
+{
+	if (!c)
+		return;
+	c->what = NULL;
+	c->turn++;
+	for (unsigned int i = 0; i < c->nr; i++) {
+		pthread_join(c->members[i].thread, NULL);
+		proc_wait_for_end(c->members[i].tid);
+	}
+	free(c);
+}
