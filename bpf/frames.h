@@ -11,9 +11,6 @@
 
 #include "bpf/python_walk.h"
 
-/* Set by the recorder: a process has an interpreter. */
-__u64 interpreters;
-
 /* Where it is, by process. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

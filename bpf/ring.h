@@ -32,10 +32,13 @@ static __always_inline __u32 most_at(__u64 waiting)
 	return most;
 }
 
-/* What the thread has to do nothing special for. */
+/* What the thread has to do nothing special for: nothing, where a language's frames are taken, too.
+ */
 static __always_inline void note_usual(struct thread_state *st)
 {
 	st->stack_usual = st->stack_span < st->stack_most ? st->stack_span : st->stack_most;
+	if (any_go || interpreters)
+		st->stack_usual = 0;
 }
 
 /* Look how full the second ring is: the first is full whenever more comes than the recorder takes

@@ -142,7 +142,7 @@ static __always_inline __u64 take_freed(struct thread_state *st, __u64 now_ns)
 static __always_inline void fill_alloc(struct event_alloc *e, struct thread_state *st, __u32 func,
 				       __u32 front_at)
 {
-	e->head.word = event_word(EVENT_ALLOC, func | (__u32)st->part, front_at);
+	e->head.word = event_word(EVENT_ALLOC, func, front_at);
 	e->id = st->id;
 	e->size = st->now.size;
 }
@@ -270,7 +270,9 @@ static __always_inline __u64 discard_alloc(struct event_alloc *e, struct thread_
 	return freed;
 }
 
-/* The first ring has no room for the allocation, which takes what @st->take says. */
+/* The first ring has no room for the allocation, or it is one of Go's; it takes what @st->take
+ * says.
+ */
 __noinline int record_behind(struct thread_state *st, struct rare_alloc *a)
 {
 	struct event_alloc *e = 0;
@@ -327,17 +329,21 @@ static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_stat
 	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
 
-	if (any_go)
-		st->part = record_part(st);
-	if (interpreters)
-		record_frames(st, *(volatile unsigned long *)&ctx->rsp);
 	if (take > st->stack_usual) {
+		__u32 part = any_go ? (__u32)record_part(st) : 0;
+
+		if (interpreters)
+			record_frames(st, *(volatile unsigned long *)&ctx->rsp);
 		/* By way of memory, where the verifier forgets all it knows of the number: then it
 		 * follows one case, not two. */
 		st->take = take_less(st, *(volatile unsigned long *)&ctx->rsp);
 		take = *(volatile __u64 *)&st->take;
 		if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) {
-			record_rare(ctx, st, func, *addr, 0, record_paged);
+			record_rare(ctx, st, func | part, *addr, 0, record_paged);
+			return;
+		}
+		if (part) {
+			record_rare(ctx, st, func | part, *addr, 0, record_behind);
 			return;
 		}
 	}

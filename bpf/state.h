@@ -35,8 +35,9 @@ __u64 ended;
 
 struct event_drops drops;
 
-/* Set by the recorder: there are Go programs among the targets. */
+/* Set by the recorder: there are Go programs, or interpreters, among the targets. */
 __u32 any_go;
+__u64 interpreters;
 
 /* Events go into this ring, which is small so that the processor's cache holds it: most of what
  * an event costs is waiting for memory that no cache has. */
@@ -127,7 +128,6 @@ struct thread_state {
 	__u64 take;	   /* of the current event, when not as usual */
 	__u32 stack_most;  /* most stack bytes that an event may have now; 0: no allocations */
 	__s32 budget;	   /* bytes to send until the rings are checked again */
-	__u64 part;	   /* FUNC_PART: one was sent for the allocation that is next; or 0 */
 	struct filter_thread filter;
 };
 
