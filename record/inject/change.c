@@ -274,7 +274,7 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 	}
 	/* it may wait in the kernel for what cannot be interrupted, or for a processor */
 	while (err == -EAGAIN || err == -ETIMEDOUT) {
-		err = inject_in_thread(try_once, &a);
+		err = inject_in_thread(try_once, &a, opts->pid);
 		if (err != -EAGAIN && err != -ETIMEDOUT)
 			break;
 		if (clock_now_ns() > until_ns)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "record/base/proc.h"
+#include "record/ptrace/join.h"
 
 struct work {
 	int (*what)(void *arg);
@@ -35,14 +36,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int inject_in_thread(int (*what)(void *arg), void *arg)
+int inject_in_thread(int (*what)(void *arg), void *arg, pid_t pid)
 {
 	struct work w = {.what = what, .arg = arg};
 	pthread_t thread;
 
 	if (pthread_create(&thread, NULL, run, &w))
 		return what(arg);
-	pthread_join(thread, NULL);
+	join_tracer(thread, pid);
 	proc_wait_for_end(w.tid);
 	return w.result;
 }

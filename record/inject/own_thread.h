@@ -6,9 +6,11 @@
 #ifndef RECORD_INJECT_OWN_THREAD_H
 #define RECORD_INJECT_OWN_THREAD_H
 
-/* Call @what with @arg in a thread of its own, and wait until that traces nobody; in this one
- * where no thread can be started.  That goes before all others where it is allowed to, so @what
- * must not spin.  Returns what @what does. */
-int inject_in_thread(int (*what)(void *arg), void *arg);
+#include <sys/types.h>
+
+/* Call @what with @arg, which traces threads of process @pid, in a thread of its own, and wait
+ * until that traces nobody; in this one where no thread can be started.  That goes before all
+ * others where it is allowed to, so @what must not spin.  Returns what @what does. */
+int inject_in_thread(int (*what)(void *arg), void *arg, pid_t pid);
 
 #endif

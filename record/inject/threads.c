@@ -150,7 +150,7 @@ int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct 
 	int err = -ETIMEDOUT;
 
 	for (int tries = 0; err == -ETIMEDOUT && tries < TRIES; tries++)
-		err = inject_in_thread(look_once, &l);
+		err = inject_in_thread(look_once, &l, pid);
 	if (err == -ETIMEDOUT)
 		snprintf(why, INJECT_WHY, REASON_RUNS_ON);
 	else if (err)

@@ -26,6 +26,7 @@
 #include "record/inject/remote/remote_check.h"
 #include "record/inject/remote/remote_frame.h"
 #include "record/inject/remote/remote_thread.h"
+#include "record/ptrace/join.h"
 
 #define LIMIT_NS UINT64_C(5000000000)
 #define YIELDS	 200   /* looks at a thread that is about to stop, before there are pauses */
@@ -419,10 +420,8 @@ int remote_run(pid_t pid, remote_fn *run, void *arg, uint64_t *held_ns, const ch
 
 	if (err)
 		return -err;
-	pthread_join(thread, NULL);
-	/* only now it traces none any more */
-	while (proc_has_thread(getpid(), order.self))
-		nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+	join_tracer(thread, pid);
+	proc_wait_for_end(order.self);
 	*held_ns = order.held_ns;
 	return order.result;
 }

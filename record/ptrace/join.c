@@ -1,0 +1,41 @@
+/* join.c - see join.h */
+#include "record/ptrace/join.h"
+
+#include <sys/wait.h>
+#include <time.h>
+
+#include "record/base/proc.h"
+
+#define APART_NS 5000000
+
+/* Those that are not ours, or live, stay as they are; and so does the process itself, whose end is
+ * waited for elsewhere. */
+static void reap(pid_t pid)
+{
+	DIR *dir = proc_threads(pid);
+	siginfo_t unused;
+	pid_t tid;
+
+	while (dir && (tid = proc_next_thread(dir)) > 0)
+		if (tid != pid)
+			waitid(P_PID, (id_t)tid, &unused, WEXITED | WNOHANG | __WALL);
+	if (dir)
+		closedir(dir);
+}
+
+void join_tracer(pthread_t thread, pid_t pid)
+{
+	struct timespec until;
+
+	for (;;) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += APART_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_sec++;
+			until.tv_nsec -= 1000000000;
+		}
+		if (!pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until))
+			return;
+		reap(pid);
+	}
+}
