@@ -43,7 +43,7 @@ int inject_in_thread(int (*what)(void *arg), void *arg, pid_t pid)
 
 	if (pthread_create(&thread, NULL, run, &w))
 		return what(arg);
-	join_tracer(thread, pid);
+	join_tracer(thread, pid, NULL);
 	proc_wait_for_end(w.tid);
 	return w.result;
 }

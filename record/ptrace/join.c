@@ -10,20 +10,20 @@
 
 /* Those that are not ours, or live, stay as they are; and so does the process itself, whose end is
  * waited for elsewhere. */
-static void reap(pid_t pid)
+static void reap(pid_t pid, const _Atomic int *seizing)
 {
 	DIR *dir = proc_threads(pid);
 	siginfo_t unused;
 	pid_t tid;
 
 	while (dir && (tid = proc_next_thread(dir)) > 0)
-		if (tid != pid)
+		if (tid != pid && (!seizing || *seizing))
 			waitid(P_PID, (id_t)tid, &unused, WEXITED | WNOHANG | __WALL);
 	if (dir)
 		closedir(dir);
 }
 
-void join_tracer(pthread_t thread, pid_t pid)
+void join_tracer(pthread_t thread, pid_t pid, const _Atomic int *seizing)
 {
 	struct timespec until;
 
@@ -36,6 +36,7 @@ void join_tracer(pthread_t thread, pid_t pid)
 		}
 		if (!pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until))
 			return;
-		reap(pid);
+		if (!seizing || *seizing)
+			reap(pid, seizing);
 	}
 }

@@ -11,7 +11,9 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-/* As pthread_join(3) of @thread, which traces threads of process @pid. */
-void join_tracer(pthread_t thread, pid_t pid);
+/* As pthread_join(3) of @thread, which traces threads of process @pid.  If @thread waits for one of
+ * them without an end, *@seizing tells when it does not, but may wait for that exec; else it is
+ * NULL. */
+void join_tracer(pthread_t thread, pid_t pid, const _Atomic int *seizing);
 
 #endif

@@ -243,8 +243,11 @@ static int hold(struct remote *r, pid_t tid, const struct maps *maps, const char
 	int err;
 
 	*why = "cannot be traced";
-	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD))
-		return -errno;
+	*r->seizing = 1;
+	err = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD) ? -errno : 0;
+	*r->seizing = 0;
+	if (err)
+		return err;
 	r->tid = tid;
 	remote_call_look_last(&seen, r->pid, tid);
 	if (!r->since_ns)
@@ -301,12 +304,11 @@ static int try_to_begin(struct remote *r, const char **why)
 }
 
 /* As remote_run(), to its calls. */
-static int begin(struct remote *r, pid_t pid, const char **why)
+static int begin(struct remote *r, const char **why)
 {
 	const uint64_t until_ns = clock_now_ns() + LIMIT_NS;
 	int err;
 
-	*r = (struct remote){.pid = pid};
 	while ((err = try_to_begin(r, why)) == -EAGAIN && clock_now_ns() < until_ns)
 		nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);
 	return err;
@@ -384,12 +386,13 @@ struct order {
 	uint64_t held_ns;
 	const char **why;
 	int result;
+	_Atomic int seizing;
 };
 
 static void *execute(void *arg)
 {
 	struct order *order = arg;
-	struct remote r;
+	struct remote r = {.pid = order->pid, .seizing = &order->seizing};
 	sigset_t all;
 
 	/* they are for others, whose calls they may interrupt */
@@ -398,7 +401,7 @@ static void *execute(void *arg)
 	/* the target waits for us; not allowed to all */
 	setpriority(PRIO_PROCESS, 0, -20);
 	order->self = (pid_t)syscall(SYS_gettid);
-	order->result = begin(&r, order->pid, order->why);
+	order->result = begin(&r, order->why);
 	if (!order->result) {
 		*order->why = "ended, or refused a call";
 		order->result = order->run(&r, order->arg);
@@ -420,7 +423,7 @@ int remote_run(pid_t pid, remote_fn *run, void *arg, uint64_t *held_ns, const ch
 
 	if (err)
 		return -err;
-	join_tracer(thread, pid);
+	join_tracer(thread, pid, &order.seizing);
 	proc_wait_for_end(order.self);
 	*held_ns = order.held_ns;
 	return order.result;

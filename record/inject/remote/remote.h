@@ -29,7 +29,8 @@
 /* A thread that is held; its members are private. */
 struct remote {
 	pid_t pid, tid;
-	bool stopped;  /* false: it has not stopped since it was asked to */
+	_Atomic int *seizing; /* not 0 while a thread is about to be traced */
+	bool stopped;	      /* false: it has not stopped since it was asked to */
 	bool prepared; /* what belongs to the thread was put away, and its signals are blocked */
 	bool called;   /* its last stop was at the end of a call */
 	struct user_regs_struct was; /* its registers */
