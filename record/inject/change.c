@@ -246,7 +246,12 @@ static int try_once(void *arg)
 	struct stop_all s = {.crew = stop_all_crew(opts->pid)};
 	struct crew *crew = s.crew;
 	size_t nr;
-	int err = stop_all_begin(&s, opts->pid, look, a);
+	int err;
+
+	/* a try that was given up has left some in it */
+	for (size_t i = 0; i < CREW_MOST; i++)
+		a->batches[i].nr = a->batches[i].bytes = 0;
+	err = stop_all_begin(&s, opts->pid, look, a);
 
 	if (!err && opts->is_there && opts->is_there(opts->ctx, NULL))
 		err = -EAGAIN;

@@ -54,7 +54,6 @@ def main():
     print("%d threads; milliseconds, median of %d attaches; load %.1f" % (threads, rounds, os.getloadavg()[0]))
     print_row("they sleep", measure(mleak, target, rounds, threads, False))
     print_row("they work", measure(mleak, target, rounds, threads, True))
-    sys.exit(0) if os.environ.get("QUICK") else None
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(BUSY_LOOPS)]
     try:
         print_row("beside %d busy loops" % BUSY_LOOPS, measure(mleak, target, rounds, threads, True))
