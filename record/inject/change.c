@@ -276,6 +276,8 @@ int inject_change(const struct inject_change_opts *opts, const struct inject_cha
 	for (size_t i = 0; memory && i < CREW_MOST; i++) {
 		batches[i].large = memory + i * (STACK + BATCH_BYTES);
 		batches[i].memory = batches[i].large + STACK;
+		/* written to once, it is there when threads stand */
+		memset(batches[i].memory, 0, BATCH_BYTES);
 	}
 	/* it may wait in the kernel for what cannot be interrupted, or for a processor */
 	while (err == -EAGAIN || err == -ETIMEDOUT) {

@@ -1,6 +1,8 @@
 /* crew.c - see crew.h */
 #include "record/ptrace/crew.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,14 +10,12 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "record/base/clock.h"
 #include "record/base/proc.h"
 
-#define SPIN_NS	 50000 /* what is waited for often comes within that; a sleep takes as long */
-#define SLEEP_NS 50000
+#define SPIN_NS 50000
 
 struct member {
 	struct crew *crew;
@@ -38,16 +38,36 @@ struct crew {
 	_Atomic int err;		  /* the first one */
 };
 
+static void sleep_at(_Atomic unsigned int *count, unsigned int while_it_is)
+{
+	syscall(SYS_futex, count, FUTEX_WAIT_PRIVATE, while_it_is, NULL, NULL, 0);
+}
+
+/* Have @count be one more. */
+static void count(_Atomic unsigned int *count)
+{
+	++*count;
+	syscall(SYS_futex, count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
 /* Wait until @count has come to @to.  Others may need this processor to come there. */
 static void wait_until(_Atomic unsigned int *count, unsigned int to)
 {
+	unsigned int now;
+
+	while ((int)((now = *count) - to) < 0)
+		sleep_at(count, now);
+}
+
+/* The same, where all others are about to count: for a sleep takes longer. */
+static void meet(_Atomic unsigned int *at, unsigned int to)
+{
 	const uint64_t since_ns = clock_now_ns();
 
-	while ((int)(*count - to) < 0)
-		if (clock_now_ns() - since_ns < SPIN_NS)
-			__builtin_ia32_pause();
-		else
-			nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+	count(at);
+	while ((int)(*at - to) < 0 && clock_now_ns() - since_ns < SPIN_NS)
+		__builtin_ia32_pause();
+	wait_until(at, to);
 }
 
 static void note(struct crew *c, int err)
@@ -70,10 +90,9 @@ static void *be_member(void *arg)
 		wait_until(&c->turn, turn);
 		if (!c->what)
 			return NULL;
-		c->ready++;
-		wait_until(&c->ready, turn * (c->nr + 1));
+		meet(&c->ready, turn * (c->nr + 1));
 		note(c, c->what(c->arg, m->who));
-		c->done++;
+		count(&c->done);
 	}
 }
 
@@ -116,18 +135,15 @@ unsigned int crew_size(const struct crew *c)
 
 int crew_do(struct crew *c, crew_fn *what, void *arg)
 {
-	unsigned int turn;
-
 	if (!c)
 		return what(arg, 0);
 	c->what = what;
 	c->arg = arg;
 	c->err = 0;
-	c->ready++;
-	turn = ++c->turn;
-	wait_until(&c->ready, turn * (c->nr + 1));
+	count(&c->turn);
+	meet(&c->ready, c->turn * (c->nr + 1));
 	note(c, what(arg, 0));
-	wait_until(&c->done, turn * c->nr);
+	wait_until(&c->done, c->turn * c->nr);
 	return c->err;
 }
 
@@ -136,7 +152,7 @@ void crew_free(struct crew *c)
 	if (!c)
 		return;
 	c->what = NULL;
-	c->turn++;
+	count(&c->turn);
 	for (unsigned int i = 0; i < c->nr; i++) {
 		pthread_join(c->members[i].thread, NULL);
 		proc_wait_for_end(c->members[i].tid);

@@ -1,12 +1,24 @@
 /* join.c - see join.h */
 #include "record/ptrace/join.h"
 
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "record/base/proc.h"
 
 #define APART_NS 5000000
+
+/* Has @tid ended?  That it stopped, or went on, is told as well, by whatever options; it is left to
+ * the thread that waits for it. */
+static bool has_ended(pid_t tid)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_PID, (id_t)tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) &&
+	       (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED ||
+		info.si_code == CLD_DUMPED);
+}
 
 /* Those that are not ours, or live, stay as they are; and so does the process itself, whose end is
  * waited for elsewhere. */
@@ -17,7 +29,7 @@ static void reap(pid_t pid, const _Atomic int *seizing)
 	pid_t tid;
 
 	while (dir && (tid = proc_next_thread(dir)) > 0)
-		if (tid != pid && (!seizing || *seizing))
+		if (tid != pid && (!seizing || *seizing) && has_ended(tid))
 			waitid(P_PID, (id_t)tid, &unused, WEXITED | WNOHANG | __WALL);
 	if (dir)
 		closedir(dir);

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -17,15 +16,11 @@
 #include "record/base/clock.h"
 #include "record/base/living.h"
 #include "record/base/proc.h"
+#include "record/ptrace/alarm.h"
 #include "record/ptrace/awake.h"
 #include "record/ptrace/crew.h"
 
 #define LIMIT_NS 250000000u
-/* Between two looks: for each thread that is to stop, what it takes to, as those that wait for this
- * processor cannot meanwhile; and at least what a timer takes. */
-#define STOP_NS	 5000
-#define LEAST_NS 60000
-#define MOST_NS	 1000000
 #define SHARE	 16	 /* threads, for which one more of ours is started */
 #define STUCK_NS 5000000 /* more than it takes to read from a disk */
 
@@ -179,58 +174,55 @@ static int wait_for_stuck(const struct stop_all *s, pid_t pid)
 	return 0;
 }
 
-/* Has @t stopped or ended? */
-static bool look(struct stop_thread *t)
+/* Wait until @t has stopped or ended.  Returns 0, or -ETIMEDOUT: neither until @until_ns, when the
+ * alarm comes. */
+static int wait_for(struct stop_thread *t, uint64_t until_ns)
 {
 	int status;
-	pid_t got = waitpid(t->tid, &status, WNOHANG | __WALL | __WNOTHREAD);
+	pid_t got;
 
-	if (!got || (got < 0 && errno == EINTR))
-		return false;
+	while ((got = waitpid(t->tid, &status, __WALL | __WNOTHREAD)) < 0 && errno == EINTR)
+		if (clock_now_ns() >= until_ns)
+			return -ETIMEDOUT;
+	t->looked_at = true;
 	t->stopped = got == t->tid && WIFSTOPPED(status);
 	if (t->stopped && status >> 16 == 0)
 		t->sig = WSTOPSIG(status); /* a signal came first */
-	return true;
+	return 0;
 }
 
-static void sleep_for(size_t left)
+/* Wait for those of @who.  First for the @last one: they need this processor to come to a stop, and
+ * when that one stands, most others do. */
+static int wait_for_all(const struct work *w, unsigned int who, struct stop_thread *last)
 {
-	const uint64_t ns = left * STOP_NS;
+	int err = last ? wait_for(last, w->until_ns) : 0;
 
-	nanosleep(&(struct timespec){.tv_nsec = (long)(ns < LEAST_NS  ? LEAST_NS
-						       : ns > MOST_NS ? MOST_NS
-								      : ns)},
-		  NULL);
-}
-
-/* Visit those of @who that have stopped since, and set how many are still to stop. */
-static int look_at_all(const struct work *w, unsigned int who, size_t *left)
-{
-	int err = 0;
-
-	*left = 0;
-	for (size_t i = w->first; i < w->s->nr && !err; i++) {
-		struct stop_thread *t = &w->s->v[i];
-
-		if (t->by != who || t->looked_at)
-			continue;
-		t->looked_at = look(t);
-		*left += !t->looked_at;
-		if (t->stopped && w->visit)
-			err = w->visit(w->ctx, w->s, i, who);
-	}
+	for (size_t i = w->first; i < w->s->nr && !err; i++)
+		if (w->s->v[i].by == who && !w->s->v[i].looked_at)
+			err = wait_for(&w->s->v[i], w->until_ns);
 	return err;
 }
 
-/* Stop those of @who, all at once; while some come to a stop, others are visited. */
+static int visit(const struct work *w, unsigned int who)
+{
+	int err = 0;
+
+	for (size_t i = w->first; i < w->s->nr && !err; i++)
+		if (w->s->v[i].by == who && w->s->v[i].stopped)
+			err = w->visit(w->ctx, w->s, i, who);
+	return err ? err : w->visit(w->ctx, w->s, w->s->nr, who);
+}
+
+/* Stop those of @who, all at once. */
 static int stop(void *arg, unsigned int who)
 {
 	const struct work *w = arg;
-	size_t before = 0, left = SIZE_MAX;
-	int err = 0;
+	struct stop_thread *last = NULL;
+	timer_t alarm;
+	int err = alarm_begin(&alarm, w->until_ns);
 
-	/* else the kernel lets a sleep of 60 us take 110 */
-	prctl(PR_SET_TIMERSLACK, 1);
+	if (err)
+		return err == -EAGAIN ? -ENOMEM : err;
 	for (size_t i = w->first; i < w->s->nr; i++) {
 		struct stop_thread *t = &w->s->v[i];
 
@@ -238,17 +230,11 @@ static int stop(void *arg, unsigned int who)
 			continue;
 		t->asked_ns = clock_now_ns();
 		ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
+		last = t;
 	}
-	while (!err && left) {
-		if (left == before) {
-			if (clock_now_ns() > w->until_ns)
-				return -ETIMEDOUT;
-			sleep_for(left);
-		}
-		before = left;
-		err = look_at_all(w, who, &left);
-	}
-	return err || !w->visit ? err : w->visit(w->ctx, w->s, w->s->nr, who);
+	err = wait_for_all(w, who, last);
+	alarm_end(alarm);
+	return err || !w->visit ? err : visit(w, who);
 }
 
 int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx)

@@ -1,6 +1,5 @@
 /* test_record_crew.c - several threads that do the same work, and stop a process together */
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +17,7 @@
 #include "record/base/proc.h"
 #include "record/ptrace/crew.h"
 #include "record/ptrace/stop_all.h"
+#include "threads_child.h"
 
 #define NR 40 /* threads of a child: some run, some wait */
 
@@ -71,44 +70,12 @@ static void without_a_crew_the_caller_works(void **state)
 	crew_free(NULL);
 }
 
-static _Atomic int ready;
-
-static void *live(void *arg)
+static void live(int i)
 {
-	ready++;
-	while (arg)
+	while (i && i % 8 == 0)
 		;
 	for (;;)
 		pause();
-	return NULL;
-}
-
-/* A process of NR threads, all of which have begun. */
-static pid_t start_child(void)
-{
-	int pipes[2];
-	char byte;
-	pid_t pid;
-
-	assert_int_equal(pipe(pipes), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		pthread_t thread;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (int i = 1; i < NR; i++)
-			pthread_create(&thread, NULL, live, i % 8 ? NULL : &ready);
-		while (ready < NR - 1)
-			usleep(100);
-		if (write(pipes[1], "r", 1) != 1)
-			_exit(1);
-		live(NULL);
-	}
-	assert_int_equal(read(pipes[0], &byte, 1), 1);
-	close(pipes[0]);
-	close(pipes[1]);
-	return pid;
 }
 
 /* The id of the thread that traces thread @tid; 0: none does. */
@@ -156,7 +123,7 @@ static void end_child(pid_t pid)
 
 static void all_threads_are_stopped_and_seen_once(void **state)
 {
-	pid_t pid = start_child();
+	pid_t pid = start_threads_child(NR, live);
 
 	(void)state;
 	for (int times = 0; times < 20; times++) {
@@ -179,7 +146,7 @@ static void all_threads_are_stopped_and_seen_once(void **state)
 
 static void what_one_of_the_crew_refuses_lets_all_go(void **state)
 {
-	pid_t pid = start_child(), tid;
+	pid_t pid = start_threads_child(NR, live), tid;
 	struct crew *crew = stop_all_crew(pid);
 	struct stop_all stop = {.crew = crew};
 	struct seen seen = {.refused = NR / 2};

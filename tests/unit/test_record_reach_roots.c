@@ -1,7 +1,6 @@
 /* test_record_reach_roots.c - registers of several moments, what the kernel keeps, and stopped
  * processes */
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,6 +23,7 @@
 #include "record/reach/registers.h"
 #include "record/reach/roots.h"
 #include "record/reach/walk.h"
+#include "threads_child.h"
 
 #define WORDS (300u << 10) /* of the area: more than one piece */
 #define NR    5		   /* threads of a child */
@@ -130,47 +129,23 @@ static void own_roots_are_found(void **state)
 }
 
 static uint64_t *area;
-static volatile int ready;
 
-static void *spin(void *arg)
+static void live(int i)
 {
-	__atomic_fetch_add(&ready, 1, __ATOMIC_SEQ_CST);
+	while (i)
+		__builtin_ia32_pause();
 	for (;;)
-		__asm__ volatile("pause" : : "r"(arg));
-	return NULL;
+		pause();
 }
 
-/* A child with an area of numbers and NR threads. */
+/* A child with an area of numbers and NR threads, of which the main one waits. */
 static pid_t start_child(void)
 {
-	int pipes[2];
-	char byte;
-	pid_t pid;
-
-	assert_int_equal(pipe(pipes), 0);
 	area = mmap(NULL, WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(area != MAP_FAILED);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		pthread_t thread;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (size_t i = 0; i < WORDS; i++)
-			area[i] = i * 3;
-		for (int i = 1; i < NR; i++)
-			pthread_create(&thread, NULL, spin, NULL);
-		while (ready < NR - 1)
-			usleep(100);
-		if (write(pipes[1], "r", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	assert_int_equal(read(pipes[0], &byte, 1), 1);
-	close(pipes[0]);
-	close(pipes[1]);
-	return pid;
+	for (size_t i = 0; i < WORDS; i++)
+		area[i] = i * 3;
+	return start_threads_child(NR, live);
 }
 
 static void end_child(pid_t pid)

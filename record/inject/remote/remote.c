@@ -26,6 +26,7 @@
 #include "record/inject/remote/remote_check.h"
 #include "record/inject/remote/remote_frame.h"
 #include "record/inject/remote/remote_thread.h"
+#include "record/ptrace/awake.h"
 #include "record/ptrace/join.h"
 
 #define LIMIT_NS UINT64_C(5000000000)
@@ -393,6 +394,7 @@ static void *execute(void *arg)
 {
 	struct order *order = arg;
 	struct remote r = {.pid = order->pid, .seizing = &order->seizing};
+	const int awake = awake_begin();
 	sigset_t all;
 
 	/* they are for others, whose calls they may interrupt */
@@ -407,6 +409,7 @@ static void *execute(void *arg)
 		order->result = order->run(&r, order->arg);
 	}
 	let_go(&r);
+	awake_end(awake);
 	order->held_ns = r.since_ns ? clock_now_ns() - r.since_ns : 0;
 	return NULL;
 }

@@ -1,0 +1,20 @@
+/* alarm.h - have a wait of the calling thread end at a time
+ *
+ * waitpid(2) knows no time at which it gives up, and to ask it again and again takes processors
+ * from those that are waited for.
+ */
+#ifndef RECORD_ALARM_H
+#define RECORD_ALARM_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* From @at_ns of CLOCK_MONOTONIC on, system calls of the calling thread that wait return EINTR: a
+ * signal, SIGRTMIN, comes again each millisecond, for it may come just before a call begins.
+ * Returns 0, and @alarm, to be ended; or -errno. */
+int alarm_begin(timer_t *alarm, uint64_t at_ns);
+
+/* None comes any more. */
+void alarm_end(timer_t alarm);
+
+#endif
