@@ -34,7 +34,7 @@ class ResidentTest(ResidentCase):
         self.assert_adds_up(process)
         self.assertAlmostEqual(process["rss"], rss[0], delta=0.02 * rss[0])
         self.assertGreaterEqual(process["named"], 0.98 * process["rss"])
-        self.assertEqual(self.of_function(process, "map_half", "mapped"), told["half"])
+        self.assertEqual(self.of_function(process, "map_half", "mapped"), told["half"], process)
         self.assertAlmostEqual(self.of_function(process, "get_large", "blocks"), told["large"], delta=PAGE)
         self.assertEqual(self.of_function(process, "get_kept", "blocks"), told["kept"])
         self.assertGreaterEqual(process["kinds"]["shared"], told["shared"])
