@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from injecttest import InjectCase, State, ours_in
-from mleaktest import Sum, parse_totals, read_line
+from mleaktest import parse_folded, parse_totals, read_line
 
 REQUESTS = 3  # after which all that is done once has been done
 SECONDS = 300  # for a compiler, at most
@@ -211,7 +211,11 @@ class LanguagesTest(InjectCase):
         self.ask(process)
         self.detach(mleak)
         totals = parse_totals(self.report(self.path("x.mlk")))
-        self.assertEqual(totals.outstanding, Sum(23, 23 * 47))
+        # Go may start a thread meanwhile, of which the C library keeps something
+        own = [s for s in parse_folded(self.report(self.path("x.mlk"), "--format=folded"))
+               if not [frame for frame in s.frames if "pthread_create" in frame]]
+        self.assertEqual(sum(stack.bytes for stack in own), 23 * 47)
+        self.assertGreaterEqual(totals.outstanding.blocks, 23)
         self.assertEqual(totals.lost, 0)
         self.assert_unchanged(process.pid, state)
         self.end(process)

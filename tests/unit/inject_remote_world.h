@@ -155,9 +155,10 @@ struct there {
 static inline int hold_there(struct remote *r, void *arg)
 {
 	struct there *t = arg;
+	int asked;
 
-	for (t->held = 1; t->asked >= 0;) {
-		if (!t->asked) {
+	for (t->held = 1; (asked = t->asked) >= 0;) {
+		if (!asked) {
 			sched_yield();
 			continue;
 		}
