@@ -221,13 +221,14 @@ static __always_inline void send_codes(struct thread_state *st, struct frames_ev
 		bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
 }
 
-/* Send the frames of the thread @st, if it interprets now, for an allocation at @sp.  Not static:
- * it is verified once. */
+/* Send the frames of the thread @st, if it executes any, for an allocation at @sp.  Not static: it
+ * is verified once. */
 __noinline int record_frames(struct thread_state *st, __u64 sp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct event_python *py;
 	struct frames_event *e;
+	__u64 thread, state;
 	__u32 tgid;
 
 	if (!st)
@@ -241,7 +242,11 @@ __noinline int record_frames(struct thread_state *st, __u64 sp)
 		count(&drops.frames);
 		return 0;
 	}
-	if (python_begin(&e->walk, py, BPF_CORE_READ(task, thread.fsbase)))
+	thread = BPF_CORE_READ(task, thread.fsbase);
+	state = python_current_state(&e->walk, py, thread);
+	if (!python_is_own(&e->walk, py, state, thread))
+		state = python_kept_state(&e->walk, py, thread);
+	if (python_begin(&e->walk, py, state, thread))
 		return 0;
 	e->event.id = st->id;
 	e->event.sp = sp;

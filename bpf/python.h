@@ -35,6 +35,7 @@ enum python_shape {
 struct event_python {
 	__u64 current;	    /* as current_kind, an enum python_current, has it */
 	__u64 code_type;    /* address of PyCode_Type */
+	__u64 key;	    /* address of the Py_tss_t by which each thread keeps its own state */
 	__u32 version;	    /* as PY_VERSION_HEX >> 16: 0x030b */
 	__u32 program;	    /* of a library: preload_process.program */
 	__s32 current_plus; /* added to where current leads */
@@ -43,6 +44,8 @@ struct event_python {
 	__u16 cframe_frame; /* here, the pointer to the innermost frame; or PYTHON_DIRECT */
 	__u16 frame_more;   /* in a frame, what is read as its word PYTHON_MORE; 0: nothing */
 	__u16 code_start;   /* in a code object: its instructions */
+	__u16 specific;	    /* from the thread's control block to the addresses of the blocks that
+			       have the values of keys; 0: not known, and so is none kept */
 	__u8 current_kind, shape;
 	__u8 frame_code, frame_previous, frame_instr, frame_kind; /* words of a frame */
 	__u8 kind_shift; /* in frame_kind, the byte that the shape is about */
@@ -69,7 +72,7 @@ struct event_frame {
 enum {
 	EVENT_FRAMES_CUT = 1,	 /* there are more callers */
 	EVENT_FRAMES_BROKEN = 2, /* the callers could not be read */
-	EVENT_FRAMES_NONE = 4,	 /* the thread does not interpret now */
+	EVENT_FRAMES_NONE = 4,	 /* the thread executes no Python */
 };
 
 /* EVENT_FRAMES: those of the allocation that the same thread sends next, at the same stack

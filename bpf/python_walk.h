@@ -198,20 +198,56 @@ PYTHON_INLINE __u64 python_find_current(PYTHON_ARG struct python_walk *w,
 	return at ? at + py->current_plus : 0;
 }
 
-/* Find the innermost frame of the thread whose control block is at @thread.  -1: it does not
- * interpret now. */
-PYTHON_INLINE int python_begin(PYTHON_ARG struct python_walk *w, const struct event_python *py,
-			       __u64 thread)
-{
-	__u64 state, at = python_find_current(PYTHON_PASS w, py, thread);
+/* Of the values that a thread keeps by keys (pthread_getspecific(3)), in glibc: nptl/descr.h. */
+#define PYTHON_KEYS	 1024 /* of a process, */
+#define PYTHON_BLOCK	 32   /* and of one block: for each a generation and the value */
+#define PYTHON_KEY_BYTES 16
 
+/* The state that the thread keeps whose control block is at @thread, which is its own also while
+ * others interpret.  0: none, or that is not known. */
+PYTHON_INLINE __u64 python_kept_state(PYTHON_ARG struct python_walk *w,
+				      const struct event_python *py, __u64 thread)
+{
+	__u64 key;
+
+	if (!py->specific || PYTHON_READ(&w->part[0], py->key, 8) || !(__u32)w->part[0])
+		return 0;
+	key = w->part[0] >> 32;
+	if (key >= PYTHON_KEYS ||
+	    PYTHON_READ(&w->part[0], thread + py->specific + key / PYTHON_BLOCK * 8, 8) ||
+	    !python_is_address(w->part[0]) ||
+	    PYTHON_READ(&w->part[1],
+			w->part[0] + key % PYTHON_BLOCK * PYTHON_KEY_BYTES + PYTHON_KEY_BYTES - 8,
+			8))
+		return 0;
+	return w->part[1];
+}
+
+/* Is @state that of the thread whose control block is at @thread? */
+PYTHON_INLINE int python_is_own(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+				__u64 state, __u64 thread)
+{
+	return python_is_address(state) && !PYTHON_READ(&w->part[0], state + py->state_thread, 8) &&
+	       w->part[0] == thread;
+}
+
+/* The state of the thread that interprets, by python_find_current(); 0: of none. */
+PYTHON_INLINE __u64 python_current_state(PYTHON_ARG struct python_walk *w,
+					 const struct event_python *py, __u64 thread)
+{
+	__u64 at = python_find_current(PYTHON_PASS w, py, thread);
+
+	return !python_is_address(at) || PYTHON_READ(&w->part[0], at, 8) ? 0 : w->part[0];
+}
+
+/* Find the innermost frame of the thread whose control block is at @thread, and whose state is
+ * @state: only it changes its frames.  -1: it executes none. */
+PYTHON_INLINE int python_begin(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+			       __u64 state, __u64 thread)
+{
 	w->file = 0;
-	if (!python_is_address(at) || PYTHON_READ(&w->part[0], at, 8))
-		return -1;
-	state = w->part[0];
-	/* It holds the lock of the interpreter: no other thread changes the frames meanwhile. */
-	if (!python_is_address(state) || PYTHON_READ(&w->part[0], state + py->state_thread, 8) ||
-	    w->part[0] != thread || PYTHON_READ(&w->part[0], state + py->state_frame, 8))
+	if (!python_is_own(PYTHON_PASS w, py, state, thread) ||
+	    PYTHON_READ(&w->part[0], state + py->state_frame, 8))
 		return -1;
 	if (py->cframe_frame != PYTHON_DIRECT &&
 	    (!python_is_address(w->part[0]) ||

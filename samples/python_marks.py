@@ -4,9 +4,9 @@ usage: python_marks.py PART COUNT FILE [wait]
 
 Each block is kept, and FILE gets the Python frames of each, as traceback has them: JSON, a list of
 [frames, blocks, bytes].  The frames are [function, file, line], the outermost first.  PART is what
-calls: sample, json, xml, sqlite3, email, generators, threads, callbacks, exceptions, classes,
-recursion, deep, interpreters, or all: the first eleven without deep.  With wait it begins when its
-standard input has a line.
+calls: sample, json, xml, sqlite3, email, generators, threads, foreign, callbacks, exceptions,
+classes, recursion, deep, interpreters, or all: the first twelve without deep.  With wait it says
+so, and begins when its standard input has a line.
 
 deep calls more functions than are recorded.  interpreters runs others of the same process in
 threads.  They share FILE: each writes its own, named FILE.1, FILE.2 and so on.
@@ -158,6 +158,37 @@ def part_threads():
     run_threads([part_sample, part_generators, part_exceptions, part_sample])
 
 
+def mark_foreign(malloc):
+    """The same by a function of C that is called without the interpreter's lock."""
+    number = len(kept)
+    if number >= LIMIT:
+        return
+    size = 600 + number % 997
+    frames = [(f.name, f.filename, f.lineno) for f in traceback.extract_stack(limit=None)]
+    line = sys._getframe().f_lineno + 1
+    block = malloc(size)
+    kept.append(block)
+    frames[-1] = (*frames[-1][:2], line)
+    told.append((tuple(frames), size))
+
+
+def recur_foreign(malloc, depth):
+    if depth:
+        recur_foreign(malloc, depth - 1)
+    mark_foreign(malloc)
+
+
+def part_foreign():
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    words = (ctypes.c_int * 9)(*range(9))
+    libc.qsort(words, 9, 4, compare(lambda a, b: mark() or mark_foreign(libc.malloc) or 0))
+    run_threads([lambda: recur_foreign(libc.malloc, 20)] * 3 + [part_sample])
+
+
 def key(x):
     mark()
     return -x
@@ -293,8 +324,8 @@ def part_all():
         globals()["part_" + name]()
 
 
-PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads", "callbacks",
-         "exceptions", "classes", "recursion"]
+PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads", "foreign",
+         "callbacks", "exceptions", "classes", "recursion"]
 
 
 started = []
@@ -323,6 +354,7 @@ def main():
     global LIMIT
     part, LIMIT, path = globals()["part_" + sys.argv[1]], int(sys.argv[2]), sys.argv[3]
     if sys.argv[4:] == ["wait"]:
+        print("ready", flush=True)
         sys.stdin.readline()
     while len(kept) < LIMIT:
         part()

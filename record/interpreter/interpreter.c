@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/interpreter/thread_values.h"
+
 #define LOOKED (sizeof(((struct interpreter *)0)->looked) / sizeof(uint64_t))
 
 /* Was the file of @m examined before?  From now on it was. */
@@ -28,8 +30,8 @@ static bool has_musl(const struct maps *maps)
 	return false;
 }
 
-bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
-		      uint64_t since_ns)
+static bool look_for_interpreter(struct interpreter *in, const struct target *t,
+				 const struct maps *maps, uint64_t since_ns)
 {
 	for (size_t i = 0; !in->found && i < maps->nr; i++) {
 		const struct mlk_mapping *m = &maps->v[i];
@@ -48,6 +50,32 @@ bool interpreter_look(struct interpreter *in, const struct target *t, const stru
 		return true;
 	}
 	return false;
+}
+
+/* Look for the C library, which may be mapped after the interpreter.  Without it a thread has
+ * frames only while it has the interpreter's lock. */
+static bool look_for_values(struct interpreter *in, const struct target *t, const struct maps *maps)
+{
+	struct event_python *at = &in->place.at;
+
+	for (size_t i = 0; at->key && !at->specific && i < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i];
+
+		if (m->perms & MLK_PERM_X && m->inode && thread_values_is_likely(m) &&
+		    !was_examined(in, m))
+			at->specific = thread_values_find(t, m);
+	}
+	return at->key && at->specific;
+}
+
+bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
+		      uint64_t since_ns)
+{
+	const bool had_values = in->place.at.specific;
+	const bool found = look_for_interpreter(in, t, maps, since_ns);
+	const bool has_values = look_for_values(in, t, maps);
+
+	return found || (has_values && !had_values);
 }
 
 void interpreter_inherit(struct interpreter *in, const struct interpreter *from, uint64_t since_ns)

@@ -32,8 +32,8 @@ struct interpreter {
 	uint32_t nr_looked;
 };
 
-/* Look for an interpreter among @maps of @t, if none was found yet.  Returns whether one was found
- * now, @since_ns: who sends events is to be told. */
+/* Look for an interpreter among @maps of @t, and what is not known of it yet.  Returns whether
+ * something was found now, the interpreter @since_ns: who sends events is to be told. */
 bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
 		      uint64_t since_ns);
 

@@ -99,6 +99,7 @@ static const char *find_layout(struct event_python *at, Elf *elf, uint32_t versi
 		return why;
 	at->current = found[RUNTIME].start + bias + layout->current;
 	at->code_type = found[CODE_TYPE].start + bias;
+	at->key = layout->key ? found[RUNTIME].start + bias + layout->key : 0;
 	if (at->current_kind == PYTHON_NOWHERE &&
 	    !python_code_current(at, elf, &found[GET_CURRENT], bias))
 		return "the code that tells its thread is not known";

@@ -23,16 +23,19 @@ static const struct python_layout layouts[] = {
 	{
 		.offsets = {OBJECTS, .version = 0x0308, .frame_more = 104, .instr_unit = 1},
 		.current = 1368, /* _PyRuntimeState.gilstate.tstate_current */
+		.key = 1392,	 /* _PyRuntimeState.gilstate.autoTSSkey */
 		.lines = MLK_LINES_CPYTHON_38,
 	},
 	{
 		.offsets = {OBJECTS, .version = 0x0309, .frame_more = 104, .instr_unit = 1},
 		.current = 568,
+		.key = 584,
 		.lines = MLK_LINES_CPYTHON_38,
 	},
 	{
 		.offsets = {OBJECTS, .version = 0x030a, .frame_more = 96, .instr_unit = 2},
 		.current = 568,
+		.key = 584,
 		.lines = MLK_LINES_CPYTHON_310,
 	},
 	{
@@ -57,6 +60,7 @@ static const struct python_layout layouts[] = {
 			    .first_line = 72,
 			    .code_start = 184},
 		.current = 576,
+		.key = 592,
 		.lines = MLK_LINES_CPYTHON_311,
 	},
 	{
@@ -67,11 +71,13 @@ static const struct python_layout layouts[] = {
 			    .frame_kind = 8,  /* owner */
 			    .kind_shift = 48, .code_line = 8, .code_file = 14, .code_name = 15,
 			    .code_lines = 17, .text_shift = 2, .first_line = 68, .code_start = 192},
+		.key = 1544,
 		.lines = MLK_LINES_CPYTHON_311,
 	},
 	{
 		.offsets = {SHIMS, .version = 0x030d, .cframe_frame = PYTHON_DIRECT,
 			    .text_shift = 2},
+		.key = 2160,
 		.lines = MLK_LINES_CPYTHON_311,
 		.state_words = 13,
 		.frame_words = 6,

@@ -13,6 +13,7 @@ struct python_layout {
 	struct event_python
 		offsets;  /* without addresses; since 3.13 without what is told by tell */
 	uint64_t current; /* PYTHON_GLOBAL: in _PyRuntime, the pointer to the state */
+	uint32_t key;	  /* in _PyRuntime, the Py_tss_t; 0: not known */
 	enum mlk_line_table lines;
 	uint8_t state_words; /* since 3.13: words of _Py_DebugOffsets that describe interpreters */
 	uint8_t frame_words; /* and frames */

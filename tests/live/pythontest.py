@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 
-from mleaktest import LONG, ROOT, Case, wait_until
+from mleaktest import LONG, ROOT, Case, read_line, wait_until
 
 COUNT = 3000
 KNOWN = [(3, minor) for minor in range(8, 15)]
@@ -83,6 +83,7 @@ class PythonCase(Case):
         """Record from the moment when the program waits."""
         target = self.spawn([python, self.marks, part, str(COUNT), self.answer, "wait"],
                             stdin=subprocess.PIPE)
+        self.assertEqual(read_line(target), "ready")
         trace = self.path(part + ".mlk")
         if os.path.exists(trace):
             os.unlink(trace)

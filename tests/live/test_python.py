@@ -9,8 +9,8 @@ from mleaktest import TESTS, needs_bpf
 from pythontest import COUNT, PythonCase
 
 PYTHON = "/usr/bin/python3.11"
-PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads", "callbacks",
-         "exceptions", "classes", "recursion"]
+PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads", "foreign",
+         "callbacks", "exceptions", "classes", "recursion"]
 
 
 class Python311Case(PythonCase):

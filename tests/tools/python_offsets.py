@@ -3,7 +3,7 @@
 usage: python_offsets.py INCLUDE...
 
 INCLUDE is a folder with Python.h and internal/, as .../include/python3.8.  Prints the numbers of
-record/interpreter/python_layout.c.  Since 3.13 interpreters tell them themselves.
+record/interpreter/python_layout.c.  Since 3.13 interpreters tell all but the key themselves.
 """
 
 import os
@@ -57,6 +57,9 @@ int main(void)
 #endif
 #if PY_VERSION_HEX < 0x030c0000
 	TELL(_PyRuntimeState, gilstate.tstate_current);
+	TELL(_PyRuntimeState, gilstate.autoTSSkey);
+#else
+	TELL(_PyRuntimeState, autoTSSkey);
 #endif
 	TELL(PyCodeObject, co_firstlineno);
 	TELL(PyCodeObject, co_filename);

@@ -1,7 +1,7 @@
 /* python.c - the frames of CPython at an allocation, and each code object once
  *
- * The memory is read as it is: the thread holds the interpreter's lock, as its state says, so no
- * other thread changes the frames and what they hold.  Of other threads nothing is read.
+ * The memory is read as it is: only the thread itself changes its frames and what they hold, also
+ * while it does not hold the interpreter's lock.  Of other threads nothing is read.
  */
 #include "record/libpreload/event/python.h"
 
@@ -160,27 +160,24 @@ static void tell_codes(struct preload_header *h, struct thread_ring *lane, uint6
 }
 
 /*
- * Is the state of the thread that interprets this thread's?  Then it stays, and so do its frames.
- * Another thread may end just now, and its state with it, so that is never touched: the kernel
- * compares a word of it (futex(2)), which fails where nothing is mapped.
+ * Is @state this thread's, and so stays?  *@no is one that was not.  Another thread may end just
+ * now, and its state with it, so that is never touched: the kernel compares a word of it
+ * (futex(2)), which fails where nothing is mapped.
  */
-static bool is_own_state(struct thread_ring *lane, const struct event_python *py)
+static bool is_own_state(struct thread_ring *lane, const struct event_python *py, uint64_t state,
+			 uint64_t *no)
 {
 	const struct {
 		int64_t s, ns;
 	} no_time = {0, 0};
 	const uint32_t self = (uint32_t)(uint64_t)__builtin_thread_pointer();
-	uint64_t state;
 
-	if (py->current_kind != PYTHON_GLOBAL)
-		return true; /* each thread has a pointer to its own */
-	(void)PYTHON_READ(&state, py->current, 8);
 	if (LIKELY(state == lane->python.own))
 		return state != 0;
 	if (!python_is_address(state) || preload_no_calls() ||
-	    (state == lane->python.other && ++lane->python.passed % LOOK_AGAIN))
+	    (state == *no && ++lane->python.passed % LOOK_AGAIN))
 		return false;
-	lane->python.other = state;
+	*no = state;
 	if (preload_syscall(SYS_futex, (long)(state + py->state_thread), FUTEX_WAIT_PRIVATE, self,
 			    (long)&no_time) != -ETIMEDOUT)
 		return false;
@@ -188,14 +185,31 @@ static bool is_own_state(struct thread_ring *lane, const struct event_python *py
 	return true;
 }
 
+/* The state of this thread: that of the interpreter that it executes just now; or the one that it
+ * keeps while it has left the interpreter to others.  0: it has none. */
+static uint64_t find_state(struct thread_ring *lane, const struct event_python *py)
+{
+	const uint64_t self = (uint64_t)__builtin_thread_pointer();
+	struct python_walk *w = &lane->python.walk;
+	uint64_t state = python_current_state(w, py, self);
+
+	/* else each thread has a pointer to its own */
+	if (py->current_kind == PYTHON_GLOBAL ? is_own_state(lane, py, state, &lane->python.other)
+					      : state != 0)
+		return state;
+	state = python_kept_state(w, py, self);
+	return is_own_state(lane, py, state, &lane->python.refused) ? state : 0;
+}
+
 /* Fill lane->python.frames.  Returns how many there are; *@flags as event_frames has them. */
 static uint32_t walk(struct thread_ring *lane, const struct event_python *py, uint32_t *flags)
 {
 	struct python_walk *w = &lane->python.walk;
+	const uint64_t state = find_state(lane, py);
 	uint32_t nr = 0, steps = 0;
 
 	*flags = 0;
-	if (!is_own_state(lane, py) || python_begin(w, py, (uint64_t)__builtin_thread_pointer())) {
+	if (!state || python_begin(w, py, state, (uint64_t)__builtin_thread_pointer())) {
 		*flags = EVENT_FRAMES_NONE;
 		return 0;
 	}

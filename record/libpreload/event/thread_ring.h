@@ -37,7 +37,7 @@ struct thread_ring {
 		struct python_walk walk;
 		struct event_frame frames[EVENT_PYTHON_FRAMES];
 		/* The interpreter's state that is this thread's, and one that was not; 0: none. */
-		uint64_t own, other;
+		uint64_t own, other, refused;
 		uint32_t passed; /* times that the other one was met again */
 	} python;		 /* of the event that is being written */
 };
