@@ -2,6 +2,7 @@
 #include "record/interpreter/code_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "array.h"
 
@@ -57,19 +58,34 @@ static void release_code(const struct mlk_code *code)
 	free((void *)(uintptr_t)code->lines);
 }
 
+/* Have @code name no file, and no lines of one.  False: no memory. */
+static bool leave_out_file(struct mlk_code *code)
+{
+	char *none = strdup("");
+
+	if (!none)
+		return false;
+	free((void *)(uintptr_t)code->file);
+	free((void *)(uintptr_t)code->lines);
+	code->file = none;
+	code->lines = NULL;
+	code->lines_len = code->first_line = 0;
+	return true;
+}
+
 uint32_t code_table_add(struct code_table *t, uint64_t address, uint32_t digest,
 			const struct mlk_code *code)
 {
 	struct known_code known = {.address = address, .digest = digest, .gone = !code};
 
-	if (t->nr >= CODE_TABLE_MAX || grow_slots(t) ||
-	    grow_array(&t->all, t->nr, &t->room, sizeof(*t->all))) {
-		if (code)
-			release_code(code);
-		return 0;
-	}
 	if (code)
 		known.code = *code;
+	if (t->nr >= CODE_TABLE_MAX || grow_slots(t) ||
+	    grow_array(&t->all, t->nr, &t->room, sizeof(*t->all)) ||
+	    (code && t->no_files && !leave_out_file(&known.code))) {
+		release_code(&known.code);
+		return 0;
+	}
 	known.code.number = (uint32_t)t->nr + 1;
 	*find_slot(t, address, digest) = known.code.number;
 	t->all[t->nr++] = known;

@@ -22,6 +22,7 @@ struct known_code {
 struct code_table {
 	struct known_code *all; /* number - 1 */
 	size_t nr, room;
+	bool no_files;	 /* they are kept without files and lines */
 	uint32_t *slots; /* of a hash of numbers; 0: free */
 	size_t nr_slots;
 	uint64_t unnamed; /* frames whose function is not known, and */

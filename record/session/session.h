@@ -109,7 +109,7 @@ struct session {
 	struct allocator_opts allocator_opts;
 	enum mlk_stack_mode mode;
 	bool follow;	    /* children are recorded */
-	bool no_file_names; /* names of generated code are written without those of files */
+	bool no_file_names; /* names of generated and interpreted code are written without files */
 	bool looks;	 /* no events: only the memory is looked at; set before session_add_pid() */
 	pid_t pid;	 /* the first process */
 	char comm[64];	 /* its name */

@@ -402,7 +402,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 	s->mode = opts->stack_mode;
 	s->follow = opts->follow;
 	s->stack_limit = opts->stack_limit;
-	s->no_file_names = opts->no_file_names;
+	s->no_file_names = s->codes.no_files = opts->no_file_names;
 	s->allocator_opts = opts->allocators;
 	if (err) {
 		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));

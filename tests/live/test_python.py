@@ -1,12 +1,14 @@
 """Programs in Python: functions, files and lines of each allocation are those of its own traceback."""
 
+import collections
+import json
 import os
 import subprocess
 import sys
 
 from backends import both_backends
 from mleaktest import TESTS, needs_bpf
-from pythontest import COUNT, PythonCase
+from pythontest import COUNT, PythonCase, python_stacks
 
 PYTHON = "/usr/bin/python3.11"
 PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads", "foreign",
@@ -35,6 +37,21 @@ class PythonCommandTest(Python311Case):
         dropped = self.path("dropped.mlk")
         self.assertEqual(self.mleak("unwind", "--drop-raw", "-o", dropped, trace).status, 0)
         self.assert_same(dropped)
+
+    def test_files_are_left_out_on_request(self):
+        os.chmod(self.dir, 0o777)
+        trace, _ = self.record(PYTHON, self.marks, "sample", "100", self.answer, options=("--redact=names",))
+        report = json.loads(self.mleak("report", "--format=json", trace).out)
+        found, told = collections.Counter(), collections.Counter()
+        for frames, amount in python_stacks(report).items():
+            self.assertEqual([frame[1:] for frame in frames if frame[1:] != ("", 0)], [])
+            found[tuple(name for name, _, _ in frames)] += amount[0]
+        for frames, amount in self.take_answers().items():
+            told[tuple(name for name, _, _ in frames)] += amount[0]
+        # without lines, what else these functions keep is not told apart
+        self.assertEqual({names for names in told if found[names] < told[names]}, set())
+        self.assertGreaterEqual(sum(told.values()), 100)
+        self.assertNotRegex(self.mleak("report", "--dump", trace).out, r"(?m)^    file .*\.py")
 
     def test_second_reader_agrees(self):
         os.chmod(self.dir, 0o777)
