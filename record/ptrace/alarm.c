@@ -7,8 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SECOND	 1000000000u
-#define AGAIN_NS 1000000
+#define SECOND 1000000000u
 
 #ifndef sigev_notify_thread_id /* of Linux, and not in all headers of the C library */
 #define sigev_notify_thread_id _sigev_un._tid
@@ -32,12 +31,12 @@ static int let_come(int sig)
 	return -pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-int alarm_begin(timer_t *alarm, uint64_t at_ns)
+int alarm_begin(timer_t *alarm, uint64_t at_ns, uint32_t again_ns)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
 	const struct itimerspec when = {
 		.it_value = {(time_t)(at_ns / SECOND), (long)(at_ns % SECOND)},
-		.it_interval = {0, AGAIN_NS},
+		.it_interval = {0, again_ns},
 	};
 	int err = let_come(SIGRTMIN);
 

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <time.h>
 
-/* From @at_ns of CLOCK_MONOTONIC on, system calls of the calling thread that wait return EINTR: a
- * signal, SIGRTMIN, comes again each millisecond, for it may come just before a call begins.
- * Returns 0, and @alarm, to be ended; or -errno. */
-int alarm_begin(timer_t *alarm, uint64_t at_ns);
+/* From @at_ns of CLOCK_MONOTONIC on, each @again_ns, a system call of the calling thread that waits
+ * returns EINTR, by the signal SIGRTMIN.  It comes again, for it may come just before a call
+ * begins. Returns 0, and @alarm, to be ended; or -errno. */
+int alarm_begin(timer_t *alarm, uint64_t at_ns, uint32_t again_ns);
 
 /* None comes any more. */
 void alarm_end(timer_t alarm);

@@ -10,12 +10,16 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record/base/clock.h"
 #include "record/base/proc.h"
 
 #define SPIN_NS 50000
+/* For the first time, as others most often need less, and a timer is not for nothing; and then. */
+#define FIRST_NS 1000000
+#define SLEEP_NS 60000
 
 struct member {
 	struct crew *crew;
@@ -38,9 +42,13 @@ struct crew {
 	_Atomic int err;		  /* the first one */
 };
 
-static void sleep_at(_Atomic unsigned int *count, unsigned int while_it_is)
+/* Where others have all processors, that this thread wakes up, which comes before all, has the
+ * kernel choose anew who gets this one: so those come to a stop sooner that are waited for. */
+static void sleep_at(_Atomic unsigned int *count, unsigned int while_it_is, long most_ns)
 {
-	syscall(SYS_futex, count, FUTEX_WAIT_PRIVATE, while_it_is, NULL, NULL, 0);
+	const struct timespec most = {.tv_nsec = most_ns};
+
+	syscall(SYS_futex, count, FUTEX_WAIT_PRIVATE, while_it_is, &most, NULL, 0);
 }
 
 /* Have @count be one more. */
@@ -53,10 +61,13 @@ static void count(_Atomic unsigned int *count)
 /* Wait until @count has come to @to.  Others may need this processor to come there. */
 static void wait_until(_Atomic unsigned int *count, unsigned int to)
 {
+	long most_ns = FIRST_NS;
 	unsigned int now;
 
-	while ((int)((now = *count) - to) < 0)
-		sleep_at(count, now);
+	while ((int)((now = *count) - to) < 0) {
+		sleep_at(count, now, most_ns);
+		most_ns = SLEEP_NS;
+	}
 }
 
 /* The same, where all others are about to count: for a sleep takes longer. */

@@ -21,6 +21,10 @@
 #include "record/ptrace/crew.h"
 
 #define LIMIT_NS 250000000u
+/* Others may have the processors that those need which are to stop.  That one of ours wakes up,
+ * which comes before all, has the kernel choose anew. */
+#define LATE_NS	 1000000
+#define AGAIN_NS 60000
 #define SHARE	 16	 /* threads, for which one more of ours is started */
 #define STUCK_NS 5000000 /* more than it takes to read from a disk */
 
@@ -174,8 +178,7 @@ static int wait_for_stuck(const struct stop_all *s, pid_t pid)
 	return 0;
 }
 
-/* Wait until @t has stopped or ended.  Returns 0, or -ETIMEDOUT: neither until @until_ns, when the
- * alarm comes. */
+/* Wait until @t has stopped or ended.  Returns 0, or -ETIMEDOUT: neither until @until_ns. */
 static int wait_for(struct stop_thread *t, uint64_t until_ns)
 {
 	int status;
@@ -219,7 +222,7 @@ static int stop(void *arg, unsigned int who)
 	const struct work *w = arg;
 	struct stop_thread *last = NULL;
 	timer_t alarm;
-	int err = alarm_begin(&alarm, w->until_ns);
+	int err = alarm_begin(&alarm, clock_now_ns() + LATE_NS, AGAIN_NS);
 
 	if (err)
 		return err == -EAGAIN ? -ENOMEM : err;
