@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "report/base/text.h"
+#include "report/name/frame_kind.h"
 #include "report/view/tree.h"
 
 #define MAX_COUNT (((uint64_t)1 << 53) - 1) /* readers in JavaScript count in doubles */
@@ -41,6 +42,29 @@ static int start_frames_tree(struct folded_frames *frames)
 	return err;
 }
 
+/* What kind of code the function of @label is of. */
+static const char *mark_of(const struct labels *labels, uint32_t label)
+{
+	const struct label *l = &labels->all[label];
+
+	return frame_kind_mark(labels->modules->all[l->module], l->name);
+}
+
+/* The frame of @label, with what tells its kind, or @told, which tells its module, in brackets.
+ * Returns a string that the caller frees, or NULL when there is no memory. */
+static char *make_frame(const struct labels *labels, uint32_t label, const char *told)
+{
+	const char *mark = mark_of(labels, label);
+	char *name, *frame;
+
+	if (asprintf(&name, "%s%s%s%s%s", labels->all[label].name, mark, told && !*mark ? " [" : "",
+		     told && !*mark ? told : "", told && !*mark ? "]" : "") < 0)
+		return NULL;
+	frame = folded_frame(name);
+	free(name);
+	return frame;
+}
+
 int folded_frames_new(struct folded_frames **out, const struct labels *labels)
 {
 	struct folded_frames *frames = calloc(1, sizeof(*frames));
@@ -55,7 +79,7 @@ int folded_frames_new(struct folded_frames **out, const struct labels *labels)
 	if (!frames->all)
 		err = -ENOMEM;
 	for (uint32_t i = 0; i < nr && !err; i++) {
-		frames->all[i] = folded_frame(labels->all[i].name);
+		frames->all[i] = make_frame(labels, i, NULL);
 		if (!frames->all[i])
 			err = -ENOMEM;
 	}
@@ -89,15 +113,10 @@ int folded_frames_finish(struct folded_frames *frames)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < frames->tree->nr; i++) {
 		const char *told = tree_told(frames->tree, i);
-		uint32_t label = frames->tree->all[i].label;
-		char *name;
 
 		if (!told)
 			continue;
-		if (asprintf(&name, "%s [%s]", frames->labels->all[label].name, told) < 0)
-			return -ENOMEM;
-		frames->told[i] = folded_frame(name);
-		free(name);
+		frames->told[i] = make_frame(frames->labels, frames->tree->all[i].label, told);
 		if (!frames->told[i])
 			return -ENOMEM;
 	}

@@ -205,7 +205,7 @@ struct spot {
 
 static void set_spot(struct builder *b, const struct place *place, uint64_t id, struct spot *spot)
 {
-	char *name = place_function(place);
+	char *name = place_function_marked(place);
 
 	b->failed |= !name;
 	pprof__function__init(&spot->function);

@@ -32,7 +32,7 @@ static int put_frames(struct json *json, const struct report_data *export)
 	json_open(json, "frames", '[');
 	for (size_t i = 0; i < places->nr; i++) {
 		const struct place *place = &places->all[i];
-		char *function = place_function(place);
+		char *function = place_function_marked(place);
 
 		if (!function)
 			return -ENOMEM;

@@ -10,6 +10,7 @@
 #include "report/base/hash_index.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
+#include "report/name/frame_kind.h"
 #include "report/name/labels.h"
 
 static bool same_place(const void *things, uint32_t number, const void *key)
@@ -205,6 +206,16 @@ char *place_function(const struct place *place)
 	if (!place->told)
 		return strdup(place->function);
 	return asprintf(&text, "%s [%s]", place->function, place->told) < 0 ? NULL : text;
+}
+
+char *place_function_marked(const struct place *place)
+{
+	const char *mark = frame_kind_mark(place->module, place->function);
+	char *text;
+
+	if (!*mark)
+		return place_function(place);
+	return asprintf(&text, "%s%s", place->function, mark) < 0 ? NULL : text;
 }
 
 void places_free(struct places *places)

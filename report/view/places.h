@@ -43,6 +43,9 @@ const uint32_t *places_path(const struct places *places, size_t i, size_t *nr);
  * shown of its module.  Returns a string that the caller frees, or NULL when there is no memory. */
 char *place_function(const struct place *place);
 
+/* The same with what kind of code it is of, where that is no machine code of a file. */
+char *place_function_marked(const struct place *place);
+
 /* Release @places; NULL is allowed. */
 void places_free(struct places *places);
 

@@ -1,13 +1,15 @@
 """Programs in Python: functions, files and lines of each allocation are those of its own traceback."""
 
 import collections
+import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 
 from backends import both_backends
-from mleaktest import TESTS, needs_bpf
+from mleaktest import TESTS, needs_bpf, parse_folded
 from pythontest import COUNT, PythonCase, python_stacks
 
 PYTHON = "/usr/bin/python3.11"
@@ -37,6 +39,26 @@ class PythonCommandTest(Python311Case):
         dropped = self.path("dropped.mlk")
         self.assertEqual(self.mleak("unwind", "--drop-raw", "-o", dropped, trace).status, 0)
         self.assert_same(dropped)
+
+    def test_formats_tell_functions_of_python_from_others(self):
+        os.chmod(self.dir, 0o777)
+        trace, _ = self.record(PYTHON, self.marks, "sample", "100", self.answer)
+        folded = parse_folded(self.mleak("report", "--format=folded", trace).out)
+        marked = [stack for stack in folded if "mark [python]" in stack.frames]
+        self.assertTrue(marked)
+        for stack in marked:
+            self.assertIn("main [python]", stack.frames)
+            self.assertNotIn("mark", stack.frames)
+        frames = json.loads(self.mleak("report", "--format=speedscope", trace).out)["shared"]["frames"]
+        self.assertEqual({frame["name"] for frame in frames if frame.get("file") == self.marks and
+                          not frame["name"].endswith(" [python]")}, set())
+        with open(self.path("x.pb.gz"), "wb") as out:
+            self.assertEqual(self.mleak("report", "--format=pprof", trace, stdout=out).status, 0)
+        with gzip.open(self.path("x.pb.gz")) as profile:
+            self.assertIn(b"mark [python]", profile.read())
+        rows = self.mleak("report", "--by", "function", trace).out
+        self.assertRegex(rows, r"(?m)  mark$")
+        self.assertRegex(self.mleak("report", "--by", "file", trace).out, r"(?m)  %s$" % re.escape(self.marks))
 
     def test_files_are_left_out_on_request(self):
         os.chmod(self.dir, 0o777)
