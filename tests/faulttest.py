@@ -90,7 +90,7 @@ class KernelTable:
     BPF = 321  # the system call, and its commands
     UPDATE, NEXT_KEY, BY_ID = 2, 4, 14
     MAX_TARGETS = 4096  # EVENT_MAX_TARGETS of bpf/event.h: the processes
-    MIN_CODE = 64       # struct event_code is larger
+    MIN_CODE = 128      # struct event_code is larger, and those of other tables with a process each are not
 
     def __init__(self, pid, entries=MAX_TARGETS, key_size=4, value_size=None):
         for fd in os.listdir("/proc/%d/fdinfo" % pid):
