@@ -9,9 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "record/base/proc.h"
+
 #define STATUS_SIZE 4096
+#define APART_S	    2 /* clocks and ticks are rounded */
 
 /* The last number in the line of @status that begins with @name, or the second with @second. */
 static unsigned long status_number(const char *status, const char *name, bool second)
@@ -34,6 +38,21 @@ static unsigned long status_number(const char *status, const char *name, bool se
 	return number;
 }
 
+/* When @t began, by CLOCK_REALTIME; 0: that is not known. */
+static int64_t find_start(const struct target *t)
+{
+	enum { START = 22 }; /* proc_pid_stat(5): in ticks since the system began */
+	const long ticks_a_second = sysconf(_SC_CLK_TCK);
+	struct timespec real, since_boot;
+	char text[1024];
+	long long ticks = strtoll(proc_stat(text, sizeof(text), t->pid, t->pid, START), NULL, 10);
+
+	if (ticks <= 0 || ticks_a_second <= 0 || clock_gettime(CLOCK_REALTIME, &real) ||
+	    clock_gettime(CLOCK_BOOTTIME, &since_boot))
+		return 0;
+	return real.tv_sec - since_boot.tv_sec + ticks / ticks_a_second;
+}
+
 /* Find out how the process is called in its namespace, and whether its root is ours. */
 static void find_process(struct perf_map *m, const struct target *t)
 {
@@ -49,6 +68,7 @@ static void find_process(struct perf_map *m, const struct target *t)
 	status[len] = '\0';
 	m->inner = (pid_t)status_number(status, "\nNSpid:", false);
 	m->uid = (uid_t)status_number(status, "\nUid:", true);
+	m->started_s = find_start(t);
 	m->own_root = !stat("/", &ours) && !target_stat(t, HELPER_ROOT, "", &theirs) &&
 		      ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
@@ -68,7 +88,8 @@ static int open_place(struct perf_map *m, int place)
 	struct stat st;
 	int fd;
 
-	if (fstat(place, &st))
+	/* numbers are used again: an older file is of another process */
+	if (fstat(place, &st) || st.st_mtime < m->started_s - APART_S)
 		return -1;
 	if (S_ISLNK(st.st_mode))
 		note_problem(m, "is a symbolic link");

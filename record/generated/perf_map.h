@@ -24,6 +24,7 @@ struct perf_map {
 	bool own_root;		    /* its /tmp is ours */
 	pid_t inner;		    /* the process's number in its namespace; 0: not known */
 	uid_t uid;		    /* and its user */
+	int64_t started_s;	    /* by CLOCK_REALTIME, about */
 	uint64_t offset;	    /* bytes taken, all of them whole lines */
 	uint64_t taken;		    /* of all files, since the trace began */
 	uint64_t left_out;	    /* bytes that were not, */

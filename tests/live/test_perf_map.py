@@ -35,6 +35,14 @@ class PerfMapTest(Case):
         self.assertIn("    code 10000 32 frame 0 name one", names)
         self.assertIn("    code 20000 32 frame 0 name two", names)
 
+    def test_what_was_there_before_the_process_is_of_another_one(self):
+        for code in ("open(path, 'w').write('10000 20 one\\n'); os.utime(path, (1, 1))",
+                     "os.symlink('/etc/passwd', path); os.utime(path, (1, 1), follow_symlinks=False)"):
+            with self.subTest(code=code):
+                err, names = self.record_with(code)
+                self.assertNotIn("incomplete", err)
+                self.assertEqual(names, [])
+
     def check_refused(self, code, why):
         err, names = self.record_with(code)
         self.assertRegex(err, r"mleak: warning: the names of generated code of process \d+ are incomplete: its "
