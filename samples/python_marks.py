@@ -25,18 +25,26 @@ told = []  # threads append at the same time, but would lose additions
 LIMIT = 0
 
 
+def next_size():
+    """Of the next block; 0: there are enough."""
+    return 600 + len(kept) % 997 if len(kept) < LIMIT else 0
+
+
+def tell(block, line, size):
+    """Keep @block, for which its caller takes @size bytes at @line, and note who called that."""
+    frames = [(f.name, f.filename, f.lineno) for f in traceback.extract_stack(sys._getframe(1))]
+    frames[-1] = (*frames[-1][:2], line)
+    kept.append(block)
+    told.append((tuple(frames), size))
+
+
 def mark():
     """Allocate, and note who called."""
-    number = len(kept)
-    if number >= LIMIT:
-        return
-    size = 600 + number % 997
-    frames = [(f.name, f.filename, f.lineno) for f in traceback.extract_stack(limit=None)]
-    line = sys._getframe().f_lineno + 1
-    block = bytes(size)
-    kept.append(block)
-    frames[-1] = (*frames[-1][:2], line)
-    told.append((tuple(frames), size + 33))  # what CPython adds to the bytes of such an object
+    size = next_size()
+    if size:
+        line = sys._getframe().f_lineno + 1
+        block = bytes(size)
+        tell(block, line, size + 33)  # what CPython adds to the bytes of such an object
 
 
 def on_call(frame, event, arg):
@@ -160,16 +168,11 @@ def part_threads():
 
 def mark_foreign(malloc):
     """The same by a function of C that is called without the interpreter's lock."""
-    number = len(kept)
-    if number >= LIMIT:
-        return
-    size = 600 + number % 997
-    frames = [(f.name, f.filename, f.lineno) for f in traceback.extract_stack(limit=None)]
-    line = sys._getframe().f_lineno + 1
-    block = malloc(size)
-    kept.append(block)
-    frames[-1] = (*frames[-1][:2], line)
-    told.append((tuple(frames), size))
+    size = next_size()
+    if size:
+        line = sys._getframe().f_lineno + 1
+        block = malloc(size)
+        tell(block, line, size)
 
 
 def recur_foreign(malloc, depth):

@@ -36,5 +36,8 @@ class WaitingCase(Case):
         if before_end:
             before_end(command_of(record.pid))
         os.close(end)
-        self.finish(record)
+        said = self.finish(record).err
+        self.assertNotRegex(said, "Sanitizer|runtime error:")
+        # else a kernel that refuses eBPF would pass for one that takes it
+        self.assertNotIn("not by eBPF", said)
         return trace, lines

@@ -11,7 +11,7 @@
 
 /* From @at_ns of CLOCK_MONOTONIC on, each @again_ns, a system call of the calling thread that waits
  * returns EINTR, by the signal SIGRTMIN.  It comes again, for it may come just before a call
- * begins. Returns 0, and @alarm, to be ended; or -errno. */
+ * begins.  Returns 0, and @alarm, which the same thread ends with alarm_end(); or -errno. */
 int alarm_begin(timer_t *alarm, uint64_t at_ns, uint32_t again_ns);
 
 /* None comes any more. */

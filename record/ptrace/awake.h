@@ -1,7 +1,7 @@
 /* awake.h - processors that do not go to sleep for a moment
  *
- * To wake an idle processor takes 2 us, and a virtual one 50 or more.  While all threads of a
- * process are stopped, one after the other is woken to do so.
+ * To wake an idle processor takes 2 us, and a virtual one 50 or more.  To stop all threads of a
+ * process, one after the other is woken; so is one for each system call that it makes for us.
  */
 #ifndef RECORD_AWAKE_H
 #define RECORD_AWAKE_H

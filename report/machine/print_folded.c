@@ -54,11 +54,12 @@ static const char *mark_of(const struct labels *labels, uint32_t label)
  * Returns a string that the caller frees, or NULL when there is no memory. */
 static char *make_frame(const struct labels *labels, uint32_t label, const char *told)
 {
-	const char *mark = mark_of(labels, label);
+	const char *mark = mark_of(labels, label), *name_alone = labels->all[label].name;
 	char *name, *frame;
+	int len = told && !*mark ? asprintf(&name, "%s [%s]", name_alone, told)
+				 : asprintf(&name, "%s%s", name_alone, mark);
 
-	if (asprintf(&name, "%s%s%s%s%s", labels->all[label].name, mark, told && !*mark ? " [" : "",
-		     told && !*mark ? told : "", told && !*mark ? "]" : "") < 0)
+	if (len < 0)
 		return NULL;
 	frame = folded_frame(name);
 	free(name);

@@ -43,7 +43,8 @@ const uint32_t *places_path(const struct places *places, size_t i, size_t *nr);
  * shown of its module.  Returns a string that the caller frees, or NULL when there is no memory. */
 char *place_function(const struct place *place);
 
-/* The same with what kind of code it is of, where that is no machine code of a file. */
+/* The same, but for what is no machine code of a file, with its frame_kind_mark() in place of the
+ * module. */
 char *place_function_marked(const struct place *place);
 
 /* Release @places; NULL is allowed. */

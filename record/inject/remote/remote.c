@@ -409,8 +409,8 @@ static void *execute(void *arg)
 		order->result = order->run(&r, order->arg);
 	}
 	let_go(&r);
-	awake_end(awake);
 	order->held_ns = r.since_ns ? clock_now_ns() - r.since_ns : 0;
+	awake_end(awake);
 	return NULL;
 }
 

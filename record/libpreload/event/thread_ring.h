@@ -36,9 +36,10 @@ struct thread_ring {
 	struct {
 		struct python_walk walk;
 		struct event_frame frames[EVENT_PYTHON_FRAMES];
-		/* The interpreter's state that is this thread's, and one that was not; 0: none. */
+		/* The interpreter's state that is this thread's; one that interpreted, and one that
+		 * was kept by the key, and were not; 0: none. */
 		uint64_t own, other, refused;
-		uint32_t passed; /* times that the other one was met again */
+		uint32_t passed; /* times that the latter two were met again */
 	} python;		 /* of the event that is being written */
 };
 
