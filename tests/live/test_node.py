@@ -50,8 +50,7 @@ class NodeTest(Case):
             self.assertFalse([frame for frame in frames if "guessed" in frame or frame.startswith("0x")])
 
     def test_with_names_functions_are_on_the_way(self):
-        # without the optimizing compiler, which inlines: that may come before the last blocks
-        stacks = self.leaks(self.record_node("--perf-basic-prof", "--always-sparkplug", "--no-opt"))
+        stacks = self.leaks(self.record_node("--perf-basic-prof", "--always-sparkplug"))
         way = ["serve_[j]", "handleRequest_[j]", "leakHere_[j]"]
         named = sum(stack.bytes for stack in stacks
                     if [frame for frame in stack.frames if frame in way] == way and stack.frames[0] == "_start")
