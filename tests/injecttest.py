@@ -2,6 +2,7 @@
 look at all that could be left in it."""
 
 import collections
+import contextlib
 import os
 import re
 import shutil
@@ -40,25 +41,27 @@ def has_library(name):
     return said.strip() != name
 
 
+def fds_of(pid):
+    """The descriptors of process @pid, and what they are of; without those that it closes right now."""
+    fds = {}
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        with contextlib.suppress(FileNotFoundError):
+            fds[fd] = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+    return fds
+
+
 def ours_in(pid):
     """What process @pid has of the recorder's: mappings and descriptors."""
     with open("/proc/%d/maps" % pid) as maps:
         found = [line for line in maps if OURS.search(line)]
-    for fd in os.listdir("/proc/%d/fd" % pid):
-        try:
-            link = os.readlink("/proc/%d/fd/%s" % (pid, fd))
-        except OSError:
-            continue
-        if OURS.search(link):
-            found.append(link)
-    return found
+    return found + [link for link in fds_of(pid).values() if OURS.search(link)]
 
 
 class State:
     """All of a process that a recorder has to leave as it was."""
 
     def __init__(self, pid):
-        self.fds = {fd: os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)}
+        self.fds = fds_of(pid)
         with open("/proc/%d/maps" % pid) as maps:
             self.maps = maps.read()
         self.files, self.code = set(), {}

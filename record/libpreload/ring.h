@@ -132,7 +132,8 @@ struct preload_process {
 	/* its on is 1 more than the program of which it is true, and is written last */
 	struct event_go golang;
 	uint32_t python; /* changes of header.pythons of this process; 0: it has no interpreter */
-	uint32_t unused_recorder[15];
+	uint32_t code_found; /* as maps_changed, of what the recorder has seen */
+	uint32_t unused_recorder[14];
 };
 
 _Static_assert(sizeof(struct preload_process) == 128, "two cache lines");

@@ -334,9 +334,10 @@ int preload_consume(struct preload *p, bool final)
 	__atomic_store_n(&p->memory->asleep, 0, __ATOMIC_RELAXED);
 	if (read(p->fd, &waiting, sizeof(waiting)) < 0 && errno != EAGAIN)
 		return -errno;
-	preload_processes_look(p->processes);
+	preload_processes_look(p->processes, p->taken_ns);
 	until = shared_rings_look(p->rings, preload_clock_now(&p->clock),
 				  preload_clock_margin(&p->clock));
+	preload_processes_find_code(p->processes, p->taken_ns);
 	final |= preload_processes_over(p->processes);
 	if (final)
 		until = UINT64_MAX;

@@ -66,6 +66,19 @@ void process_mapped(struct process *p, struct trace_out *out, uint64_t time_ns,
 	note_change(p, out, time_ns);
 }
 
+void process_generated(struct process *p, struct trace_out *out, uint64_t time_ns,
+		       const struct maps *maps)
+{
+	int added = maps_add_generated(&p->maps, maps);
+
+	if (added < 0)
+		trace_out_fail(out, added);
+	if (added <= 0)
+		return;
+	write_maps(p, out, time_ns);
+	out->code_changed = true;
+}
+
 void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 {
 	if (p->maps_changed)

@@ -285,6 +285,15 @@ static void mapped(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
 }
 
+static void generated(void *ctx, uint64_t time_ns, pid_t pid, const struct maps *maps)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (p)
+		process_generated(p, &s->out, time_ns > p->born_ns ? time_ns : p->born_ns, maps);
+}
+
 static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 {
 	struct session *s = ctx;
@@ -334,6 +343,7 @@ struct preload_sink session_sink(struct session *s)
 				     .read_maps = read_maps,
 				     .came = came,
 				     .mapped = mapped,
+				     .generated = generated,
 				     .ended = ended,
 				     .ctx = s};
 }

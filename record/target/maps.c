@@ -140,6 +140,42 @@ bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m)
 	       old->offset != m->offset || strcmp(old->path, m->path) != 0;
 }
 
+static bool is_generated(const struct mlk_mapping *m)
+{
+	return m->perms & MLK_PERM_X && !m->inode && !*m->path;
+}
+
+/* Would maps_add() of @m add code, and cut away none but generated code? */
+static bool is_new_code(const struct maps *maps, const struct mlk_mapping *m)
+{
+	for (size_t i = first_behind(maps, m->start); i < maps->nr; i++) {
+		const struct mlk_mapping *known = &maps->v[i];
+
+		if (known->start >= m->end)
+			break;
+		if (!is_generated(known) || (known->start <= m->start && known->end >= m->end))
+			return false;
+	}
+	return true;
+}
+
+int maps_add_generated(struct maps *maps, const struct maps *now)
+{
+	int added = 0;
+
+	for (size_t i = 0; i < now->nr; i++) {
+		int err;
+
+		if (!is_generated(&now->v[i]) || !is_new_code(maps, &now->v[i]))
+			continue;
+		err = maps_add(maps, &now->v[i]);
+		if (err)
+			return err;
+		added++;
+	}
+	return added;
+}
+
 const struct mlk_mapping *maps_find(const struct maps *maps, uint64_t addr)
 {
 	size_t i = first_behind(maps, addr);

@@ -33,6 +33,10 @@ int maps_add(struct maps *maps, const struct mlk_mapping *m);
 /* Would maps_add() of @m cut away anything but the same mapping? */
 bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m);
 
+/* Put in the generated code of @now, which is mapped now, where @maps has nothing or other generated
+ * code.  Returns how many mappings that were, or -ENOMEM. */
+int maps_add_generated(struct maps *maps, const struct maps *now);
+
 /* The mapping that holds @addr, or NULL. */
 const struct mlk_mapping *maps_find(const struct maps *maps, uint64_t addr);
 

@@ -131,6 +131,42 @@ static void later_mappings_win(void **state)
 	}
 }
 
+static void parse(struct maps *maps, const char *text)
+{
+	char *copy = strdup(text);
+
+	assert_non_null(copy);
+	assert_int_equal(maps_parse(maps, copy), 0);
+	free(copy);
+}
+
+static void generated_code_is_added_beside_what_was_there(void **state)
+{
+	struct maps maps = {0}, now = {0};
+
+	(void)state;
+	parse(&maps, "1000-2000 r-xp 00000000 08:01 7 /bin/code\n"
+		     "5000-6000 rwxp 00000000 00:00 0 \n"
+		     "9000-a000 rwxp 00000000 00:00 0 \n");
+	/* known; over a file's; grown; new; no code; a file's; the kernel's */
+	parse(&now, "1800-2800 rwxp 00000000 00:00 0 \n"
+		    "5000-7000 rwxp 00000000 00:00 0 \n"
+		    "9000-a000 rwxp 00000000 00:00 0 \n"
+		    "b000-c000 r-xp 00000000 00:00 0 \n"
+		    "d000-e000 rw-p 00000000 00:00 0 \n"
+		    "e000-f000 r-xp 00000000 08:01 8 /lib/other\n"
+		    "f000-10000 r-xp 00000000 00:00 0 [vdso]\n");
+	assert_int_equal(maps_add_generated(&maps, &now), 2);
+	assert_int_equal(maps.nr, 4);
+	assert_true(maps.v[0].start == 0x1000 && maps.v[0].end == 0x2000);
+	assert_true(maps.v[1].start == 0x5000 && maps.v[1].end == 0x7000);
+	assert_true(maps.v[2].start == 0x9000 && maps.v[2].end == 0xa000);
+	assert_true(maps.v[3].start == 0xb000 && maps.v[3].end == 0xc000);
+	assert_int_equal(maps_add_generated(&maps, &now), 0);
+	maps_release(&maps);
+	maps_release(&now);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +174,7 @@ int main(void)
 		cmocka_unit_test(newlines_are_those_of_the_file),
 		cmocka_unit_test(our_own_code_is_found),
 		cmocka_unit_test(later_mappings_win),
+		cmocka_unit_test(generated_code_is_added_beside_what_was_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "record/libpreload/preload.h"
 
 #define MAPS_NS 1000000000ull /* the recorder may take as long at least to look at mappings */
+#define CODE_NS 10000000ull   /* it looks for generated code no sooner after the last time */
 #define PAUSES	1000	      /* in the place of sleep */
 
 long preload_syscall(long nr, long a, long b, long c, long d)
@@ -47,6 +48,18 @@ void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns)
 			__builtin_ia32_pause();
 }
 
+/* Have the recorder look for generated code before the process can end.  It comes in many parts. */
+static void wake_for_code(struct preload_header *h)
+{
+	static uint64_t last;
+	uint64_t now = preload_monotonic_ns();
+
+	if (now - __atomic_load_n(&last, __ATOMIC_RELAXED) < CODE_NS)
+		return;
+	__atomic_store_n(&last, now, __ATOMIC_RELAXED);
+	preload_wake_recorder(h);
+}
+
 void preload_maps_changed(bool wait)
 {
 	struct preload_header *h = preload_own.shared;
@@ -61,6 +74,8 @@ void preload_maps_changed(bool wait)
 		/* By the time of the look it may be another mapping. */
 		if (wait)
 			__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
+		else
+			wake_for_code(h);
 		return;
 	}
 	if (most < MAPS_NS)

@@ -168,12 +168,14 @@ void wrap_guard_tell(const struct guard_finding *f, const struct caller *c)
 __attribute__((destructor)) static void at_exit(void)
 {
 	guard_check_all(OVERRUN_AT_EXIT);
+	preload_code_at_exit();
 }
 
 /* A program that leaves so runs no destructors. */
 EXPORT __attribute__((noreturn)) void _exit(int status)
 {
 	guard_check_all(OVERRUN_AT_EXIT);
+	preload_code_at_exit();
 	for (;;)
 		preload_syscall(SYS_exit_group, status, 0, 0, 0);
 }

@@ -230,18 +230,37 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 		refuse(ps, slot);
 }
 
+/* The process in @slot has @maps now, after it had said @changed times that it generated code.  What
+ * was read of it a moment ago is to have that, too. */
+static void tell_code(struct preload_processes *ps, uint32_t slot, uint32_t changed,
+		      uint64_t taken_ns, const struct maps *maps)
+{
+	const struct preload_sink *sink = ps->opts.sink;
+	struct preload_seat *p = &ps->table.all[slot];
+
+	p->code_told = changed;
+	sink->generated(sink->ctx, taken_ns + 1, p->pid, maps);
+	for (size_t i = 0; i < ps->events.nr; i++)
+		if (ps->events.all[i].pid == p->pid && &ps->events.all[i].maps != maps)
+			ps->maps_failed += maps_add_generated(&ps->events.all[i].maps, maps) < 0;
+	__atomic_store_n(&shared(ps, slot)->code_found, changed, __ATOMIC_RELEASE);
+}
+
 /* Read the mappings of processes that ask for it.  They count from now, which is after all that was
- * recorded of code that is gone, and before all of code that is new. */
-static void look_at_maps(struct preload_processes *ps, uint32_t slot)
+ * recorded of code that is gone, and before all of a file's code that is new. */
+static void look_at_maps(struct preload_processes *ps, uint32_t slot, uint64_t taken_ns)
 {
 	struct preload_process *s = shared(ps, slot);
 	struct preload_seat *p = &ps->table.all[slot];
 	uint32_t asked = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
 	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
+	const struct happening *h;
 
 	if ((asked == p->maps_answered && changed == p->maps_changed) || is_full(&ps->events))
 		return;
-	note_maps(ps, HAPPENING_MAPPED, slot);
+	h = note_maps(ps, HAPPENING_MAPPED, slot);
+	if (h && changed != p->code_told)
+		tell_code(ps, slot, changed, taken_ns, &h->maps);
 	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
 		watch(ps, slot); /* before the new program can begin another */
 	p->maps_changed = changed;
@@ -288,7 +307,7 @@ static void watch_all(struct preload_processes *ps)
 			watch(ps, i);
 }
 
-void preload_processes_look(struct preload_processes *ps)
+void preload_processes_look(struct preload_processes *ps, uint64_t taken_ns)
 {
 	bool expecting;
 
@@ -301,9 +320,27 @@ void preload_processes_look(struct preload_processes *ps)
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
 		if (ps->table.all[i].pidfd >= 0) {
 			tell_golang(ps, i);
-			look_at_maps(ps, i);
+			look_at_maps(ps, i, taken_ns);
 		}
 	tell_ends(ps, expecting);
+}
+
+void preload_processes_find_code(struct preload_processes *ps, uint64_t taken_ns)
+{
+	const struct preload_sink *sink = ps->opts.sink;
+
+	for (uint32_t i = 0; i < ps->table.nr_slots; i++) {
+		struct preload_seat *p = &ps->table.all[i];
+		uint32_t changed =
+			__atomic_load_n(&shared(ps, i)->maps_changed, __ATOMIC_ACQUIRE);
+		struct maps maps = {0};
+
+		if (p->pidfd < 0 || changed == p->code_told)
+			continue;
+		if (sink->read_all_maps(sink->ctx, p->pid, &maps))
+			tell_code(ps, i, changed, taken_ns, &maps);
+		maps_release(&maps);
+	}
 }
 
 uint64_t preload_processes_next(const struct preload_processes *ps)

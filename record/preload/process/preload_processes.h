@@ -44,6 +44,9 @@ struct preload_sink {
 	void (*came)(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps);
 	/* From now on these are mapped; they may be removed from @maps. */
 	void (*mapped)(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps);
+	/* It may have generated code since @time_ns, which is now among @maps, its mappings.  Comes
+	 * as soon as that is found. */
+	void (*generated)(void *ctx, uint64_t time_ns, pid_t pid, const struct maps *maps);
 	/* It has ended, and no event of it comes any more. */
 	void (*ended)(void *ctx, uint64_t time_ns, pid_t pid);
 	void *ctx;
@@ -71,8 +74,13 @@ int preload_processes_start(struct preload_processes *ps, pid_t pid);
 void preload_processes_go(struct preload_processes *ps);
 
 /* Find new processes, ended ones, and those whose mappings are to be read.  What happened counts
- * from now, which is after all events of those that ended, and before all of those that came. */
-void preload_processes_look(struct preload_processes *ps);
+ * from now, which is after all events of those that ended, and before all of those that came; but
+ * generated code from @taken_ns, up to which all events were handed over. */
+void preload_processes_look(struct preload_processes *ps, uint64_t taken_ns);
+
+/* Find code that was generated after preload_processes_look(): events that came meanwhile may have
+ * it in their stacks. */
+void preload_processes_find_code(struct preload_processes *ps, uint64_t taken_ns);
 
 /* When the earliest happened that was found and not applied yet, in the clock's unit; UINT64_MAX:
  * nothing. */

@@ -35,6 +35,7 @@ struct preload_seat {
 	int pidfd; /* -1: none, because its end was reported */
 	bool ended;
 	uint32_t maps_answered, maps_changed;
+	uint32_t code_told; /* as maps_changed, of generated code */
 	uint32_t golang; /* 1 more than the program that was examined for Go; 0: none yet */
 	struct exec_detect watch;
 };
