@@ -33,7 +33,7 @@ int maps_add(struct maps *maps, const struct mlk_mapping *m);
 /* Would maps_add() of @m cut away anything but the same mapping? */
 bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m);
 
-/* Put in the generated code of @now, which is mapped now, where @maps has nothing or other generated
+/* Put in the generated code of @now, which is mapped now, where @maps has nothing, or less of such
  * code.  Returns how many mappings that were, or -ENOMEM. */
 int maps_add_generated(struct maps *maps, const struct maps *now);
 

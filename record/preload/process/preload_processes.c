@@ -8,40 +8,10 @@
 #include <unistd.h>
 
 #include "record/base/clock.h"
+#include "record/preload/process/process_events.h"
 #include "record/preload/process/process_table.h"
 
 #define LINGER_NS 500000000ull /* a program begun by exec may take so long to start */
-
-#define HAPPENINGS_MAX 1024u
-
-enum happening_kind { HAPPENING_CAME, HAPPENING_MAPPED, HAPPENING_ENDED };
-
-/* What happened to a process at a time that the events have not reached yet. */
-struct happening {
-	enum happening_kind kind;
-	uint32_t slot;
-	pid_t pid;
-	uint64_t time; /* in the clock's unit */
-	struct maps maps;
-};
-
-/* All zero: nothing happened. */
-struct process_events {
-	struct happening all[HAPPENINGS_MAX]; /* ascending */
-	uint32_t nr;
-};
-
-/* Is there no room for another one? */
-static bool is_full(const struct process_events *hs)
-{
-	return hs->nr == HAPPENINGS_MAX;
-}
-
-/* The last one added did not happen, or will not be applied. */
-static void withdraw_last(struct process_events *hs)
-{
-	maps_release(&hs->all[--hs->nr].maps);
-}
 
 struct preload_processes {
 	struct preload_processes_opts opts;
@@ -126,16 +96,12 @@ void preload_processes_go(struct preload_processes *ps)
 /* Room for what happened in @slot now; NULL: there is none. */
 static struct happening *note(struct preload_processes *ps, enum happening_kind kind, uint32_t slot)
 {
-	struct happening *h = &ps->events.all[ps->events.nr];
+	const struct happening h = {.kind = kind,
+				    .slot = slot,
+				    .pid = ps->table.all[slot].pid,
+				    .time = preload_clock_now(ps->opts.clock)};
 
-	if (is_full(&ps->events))
-		return NULL;
-	ps->events.nr++;
-	*h = (struct happening){.kind = kind,
-				.slot = slot,
-				.pid = ps->table.all[slot].pid,
-				.time = preload_clock_now(ps->opts.clock)};
-	return h;
+	return process_events_add(&ps->events, &h);
 }
 
 /* The same with its mappings.  NULL: they could not be read. */
@@ -146,7 +112,7 @@ static struct happening *note_maps(struct preload_processes *ps, enum happening_
 
 	if (!h || ps->opts.sink->read_maps(ps->opts.sink->ctx, h->pid, &h->maps))
 		return h;
-	withdraw_last(&ps->events);
+	process_events_withdraw(&ps->events);
 	ps->maps_failed++;
 	return NULL;
 }
@@ -212,7 +178,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	bool known;
 	int err;
 
-	if (!is_new(ps, s, pid) || is_full(&ps->events))
+	if (!is_new(ps, s, pid) || process_events_full(&ps->events))
 		return;
 	err = process_table_add(&ps->table, slot, pid);
 	if (err == -ESRCH)
@@ -240,9 +206,7 @@ static void tell_code(struct preload_processes *ps, uint32_t slot, uint32_t chan
 
 	p->code_told = changed;
 	sink->generated(sink->ctx, taken_ns + 1, p->pid, maps);
-	for (size_t i = 0; i < ps->events.nr; i++)
-		if (ps->events.all[i].pid == p->pid && &ps->events.all[i].maps != maps)
-			ps->maps_failed += maps_add_generated(&ps->events.all[i].maps, maps) < 0;
+	ps->maps_failed += process_events_add_code(&ps->events, p->pid, maps) < 0;
 	__atomic_store_n(&shared(ps, slot)->code_found, changed, __ATOMIC_RELEASE);
 }
 
@@ -256,7 +220,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot, uint64_t t
 	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
 	const struct happening *h;
 
-	if ((asked == p->maps_answered && changed == p->maps_changed) || is_full(&ps->events))
+	if ((asked == p->maps_answered && changed == p->maps_changed) || process_events_full(&ps->events))
 		return;
 	h = note_maps(ps, HAPPENING_MAPPED, slot);
 	if (h && changed != p->code_told)
@@ -379,8 +343,7 @@ void preload_processes_apply(struct preload_processes *ps)
 		sink->ended(sink->ctx, time_ns, h->pid);
 	if (h->kind == HAPPENING_ENDED)
 		give_back(ps, h->slot);
-	maps_release(&h->maps);
-	memmove(h, h + 1, sizeof(*h) * --ps->events.nr);
+	process_events_drop_first(&ps->events);
 }
 
 bool preload_processes_over(const struct preload_processes *ps)
@@ -445,7 +408,7 @@ void preload_processes_free(struct preload_processes *ps)
 	if (!ps)
 		return;
 	while (ps->events.nr)
-		withdraw_last(&ps->events);
+		process_events_withdraw(&ps->events);
 	process_table_release(&ps->table);
 	free(ps);
 }
