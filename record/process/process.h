@@ -99,8 +99,8 @@ void process_release(struct process *p);
 void process_mapped(struct process *p, struct trace_out *out, uint64_t time_ns,
 		    const struct mlk_mapping *m);
 
-/* Of @maps, which it has now, the code that it generated is there since @time_ns; what is gone since
- * then counts as mapped still. */
+/* Of @maps, which it has now, the code that it generated is there since @time_ns; what is gone
+ * since then counts as mapped still. */
 void process_generated(struct process *p, struct trace_out *out, uint64_t time_ns,
 		       const struct maps *maps);
 
