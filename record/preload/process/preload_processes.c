@@ -196,7 +196,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 		refuse(ps, slot);
 }
 
-/* The process in @slot has @maps now, after it had said @changed times that it generated code.  What
+/* The process in @slot has @maps now, after it had said @changed times that it generated code. What
  * was read of it a moment ago is to have that, too. */
 static void tell_code(struct preload_processes *ps, uint32_t slot, uint32_t changed,
 		      uint64_t taken_ns, const struct maps *maps)
@@ -220,7 +220,8 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot, uint64_t t
 	uint32_t changed = __atomic_load_n(&s->maps_changed, __ATOMIC_ACQUIRE);
 	const struct happening *h;
 
-	if ((asked == p->maps_answered && changed == p->maps_changed) || process_events_full(&ps->events))
+	if ((asked == p->maps_answered && changed == p->maps_changed) ||
+	    process_events_full(&ps->events))
 		return;
 	h = note_maps(ps, HAPPENING_MAPPED, slot);
 	if (h && changed != p->code_told)
@@ -295,8 +296,7 @@ void preload_processes_find_code(struct preload_processes *ps, uint64_t taken_ns
 
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++) {
 		struct preload_seat *p = &ps->table.all[i];
-		uint32_t changed =
-			__atomic_load_n(&shared(ps, i)->maps_changed, __ATOMIC_ACQUIRE);
+		uint32_t changed = __atomic_load_n(&shared(ps, i)->maps_changed, __ATOMIC_ACQUIRE);
 		struct maps maps = {0};
 
 		if (p->pidfd < 0 || changed == p->code_told)

@@ -10,8 +10,10 @@
 
 #define HAPPENINGS_MAX 1024u
 
+/* What happened: a process joined the recording, its mappings changed, or it ended. */
 enum happening_kind { HAPPENING_CAME, HAPPENING_MAPPED, HAPPENING_ENDED };
 
+/* That, to which process, and when. */
 struct happening {
 	enum happening_kind kind;
 	uint32_t slot;

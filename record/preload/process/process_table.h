@@ -36,7 +36,7 @@ struct preload_seat {
 	bool ended;
 	uint32_t maps_answered, maps_changed;
 	uint32_t code_told; /* as maps_changed, of generated code */
-	uint32_t golang; /* 1 more than the program that was examined for Go; 0: none yet */
+	uint32_t golang;    /* 1 more than the program that was examined for Go; 0: none yet */
 	struct exec_detect watch;
 };
 
