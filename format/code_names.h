@@ -15,6 +15,7 @@ enum mlk_code_names_flag {
 /* Where names come from. */
 enum mlk_code_names_source {
 	MLK_CODE_NAMES_PERF_MAP, /* /tmp/perf-PID.map */
+	MLK_CODE_NAMES_JITDUMP,	 /* jit-PID.dump */
 };
 
 /* A function of generated code: [start, start + len). */

@@ -2,6 +2,7 @@
 #include "record/generated/code_list.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,41 +31,54 @@ static bool is_place(const char *text)
 	return strchr(text, '/') || (colon && isdigit((unsigned char)colon[1]));
 }
 
+const char *code_list_place(const char *name)
+{
+	const char *space = strchr(name, ' ');
+
+	while (space && !is_place(space))
+		space = strchr(space + 1, ' ');
+	return space;
+}
+
 /* End @name before the place of its function. */
 static void drop_file(char *name)
 {
-	for (char *space = strchr(name, ' '); space; space = strchr(space + 1, ' ')) {
-		if (!is_place(space))
-			continue;
-		*space = '\0';
+	const char *place = code_list_place(name);
+
+	if (place) {
+		name[place - name] = '\0';
 		return;
 	}
 	if (name[0] == '/' || !strncmp(name, "file:", 5))
 		memcpy(name, "?", 2); /* nothing but a path */
 }
 
+int code_list_add(struct code_list *list, uint64_t start, uint64_t len, char *name, bool no_files)
+{
+	if (grow_array(&list->v, list->nr, &list->room, sizeof(*list->v)))
+		return -ENOMEM;
+	if (no_files)
+		drop_file(name);
+	list->v[list->nr++] = (struct mlk_code_name){.start = start, .len = len, .name = name};
+	return 0;
+}
+
 /* Append what @line says, whose end is a NUL.  Returns 0 or -ENOMEM. */
 static int take_line(struct code_list *list, char *line, bool no_files)
 {
-	struct mlk_code_name name = {0};
+	uint64_t start, bytes;
 	const char *at = line;
-	char *text;
+	char *name;
 
-	if (!take_number(&at, &name.start) || !take_number(&at, &name.len) || !*at || !name.len ||
-	    name.len > UINT64_MAX - name.start) {
+	if (!take_number(&at, &start) || !take_number(&at, &bytes) || !*at || !bytes ||
+	    bytes > UINT64_MAX - start) {
 		list->strange += strlen(line) + 1;
 		return 0;
 	}
-	if (grow_array(&list->v, list->nr, &list->room, sizeof(*list->v)))
-		return -ENOMEM;
-	text = line + (at - line);
-	if (strlen(text) > MLK_MAX_STRING)
-		text[MLK_MAX_STRING] = '\0';
-	if (no_files)
-		drop_file(text);
-	name.name = text;
-	list->v[list->nr++] = name;
-	return 0;
+	name = line + (at - line);
+	if (strlen(name) > MLK_MAX_STRING)
+		name[MLK_MAX_STRING] = '\0';
+	return code_list_add(list, start, bytes, name, no_files);
 }
 
 int code_list_read(struct code_list *list, char *text, size_t len, bool no_files, size_t *taken)

@@ -1,4 +1,4 @@
-/* code_list.h - lines of a perf map as names of functions */
+/* code_list.h - names of functions, as the lines of a perf map have them */
 #ifndef RECORD_CODE_LIST_H
 #define RECORD_CODE_LIST_H
 
@@ -14,6 +14,13 @@ struct code_list {
 	size_t nr, room;
 	uint64_t strange; /* bytes of lines that say nothing */
 };
+
+/* Append [@start, @start + @len), not empty, with @name, which must live as long as the list.
+ * @no_files: without the path that it contains; then @name is changed.  Returns 0 or -ENOMEM. */
+int code_list_add(struct code_list *list, uint64_t start, uint64_t len, char *name, bool no_files);
+
+/* The space in @name behind which the place of its function is, a path or FILE:LINE; or NULL. */
+const char *code_list_place(const char *name);
 
 /*
  * Append what the lines in @text, @len bytes, say: "START SIZE NAME\n" with numbers in base 16.

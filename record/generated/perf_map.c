@@ -73,13 +73,6 @@ static void find_process(struct perf_map *m, const struct target *t)
 		      ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-/* Note why something is left out; the first reason counts. */
-static void note_problem(struct perf_map *m, const char *problem)
-{
-	if (!m->problem)
-		m->problem = problem;
-}
-
 /* Open the file that @place, O_PATH, is, if it is one that may be read.  Returns the descriptor, or
  * -1. */
 static int open_place(struct perf_map *m, int place)
@@ -92,17 +85,17 @@ static int open_place(struct perf_map *m, int place)
 	if (fstat(place, &st) || st.st_mtime < m->started_s - APART_S)
 		return -1;
 	if (S_ISLNK(st.st_mode))
-		note_problem(m, "is a symbolic link");
+		name_source_problem(&m->source, "is a symbolic link");
 	else if (!S_ISREG(st.st_mode))
-		note_problem(m, "is no regular file");
+		name_source_problem(&m->source, "is no regular file");
 	else if (st.st_uid != m->uid && st.st_uid != 0)
-		note_problem(m, "belongs to another user");
+		name_source_problem(&m->source, "belongs to another user");
 	else {
 		/* what is looked at is what is opened */
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 		if (fd < 0)
-			note_problem(m, "cannot be read by this user");
+			name_source_problem(&m->source, "cannot be read by this user");
 		return fd;
 	}
 	return -1;
@@ -120,7 +113,7 @@ static int open_below(struct perf_map *m, int root)
 	place = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 	if (place < 0) {
 		if (errno != ENOENT && errno != ENOTDIR)
-			note_problem(m, "cannot be opened");
+			name_source_problem(&m->source, "cannot be opened");
 		return -1;
 	}
 	fd = open_place(m, place);
@@ -165,7 +158,7 @@ static bool is_other(const struct perf_map *m, uint64_t size)
 
 static void begin_anew(struct perf_map *m)
 {
-	m->anew |= m->offset > 0;
+	m->source.anew |= m->offset > 0;
 	m->offset = m->tail_len = 0;
 }
 
@@ -189,8 +182,8 @@ static void note_taken(struct perf_map *m, size_t taken, size_t len)
 	/* a line that does not end */
 	if (!taken && len == PERF_MAP_STEP) {
 		taken = len;
-		m->left_out += len;
-		note_problem(m, "has lines that are no names");
+		m->source.left_out += len;
+		name_source_problem(&m->source, "has lines that are no names");
 	}
 	tail = taken < sizeof(m->tail) ? taken : sizeof(m->tail);
 	m->offset += taken;
@@ -217,11 +210,11 @@ int perf_map_read(struct perf_map *m, const struct target *t, bool no_files, str
 	if (is_other(m, (uint64_t)st.st_size))
 		begin_anew(m);
 	left = (uint64_t)st.st_size - m->offset;
-	m->beyond = 0;
+	m->source.beyond = 0;
 	if (left > PERF_MAP_MAX - m->taken) {
-		m->beyond = left - (PERF_MAP_MAX - m->taken);
+		m->source.beyond = left - (PERF_MAP_MAX - m->taken);
 		left = PERF_MAP_MAX - m->taken;
-		note_problem(m, "has more than 64 MiB");
+		name_source_problem(&m->source, "has more than 64 MiB");
 	}
 	len = left < PERF_MAP_STEP ? (size_t)left : PERF_MAP_STEP;
 	if (!len)
@@ -232,8 +225,8 @@ int perf_map_read(struct perf_map *m, const struct target *t, bool no_files, str
 	len = read_part(m, *text, len);
 	err = code_list_read(list, *text, len, no_files, &taken);
 	if (list->strange)
-		note_problem(m, "has lines that are no names");
-	m->left_out += list->strange;
+		name_source_problem(&m->source, "has lines that are no names");
+	m->source.left_out += list->strange;
 	note_taken(m, taken, len);
 	*more = len == PERF_MAP_STEP && m->taken < PERF_MAP_MAX;
 	return err;
@@ -242,15 +235,14 @@ int perf_map_read(struct perf_map *m, const struct target *t, bool no_files, str
 void perf_map_begin_trace(struct perf_map *m)
 {
 	m->offset = m->tail_len = 0;
-	m->taken = m->left_out = m->beyond = 0;
+	m->taken = 0;
 	m->first_ns = m->last_ns = 0;
-	m->problem = NULL;
-	m->anew = false;
+	name_source_begin_trace(&m->source);
 }
 
 void perf_map_execed(struct perf_map *m)
 {
-	m->anew = true;
+	m->source.anew = true;
 	m->last_ns = 0;
 }
 

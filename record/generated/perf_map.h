@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "record/generated/code_list.h"
+#include "record/generated/name_source.h"
 #include "record/target/target.h"
 
 /* Most bytes that are taken of one process's file, and those that one call takes. */
@@ -19,6 +20,7 @@
 
 /* A process's file, and how much of it was taken.  All zero: nothing was looked for. */
 struct perf_map {
+	struct name_source source;
 	int fd;			    /* as it was found last, if */
 	bool is_open;		    /* it was */
 	bool own_root;		    /* its /tmp is ours */
@@ -27,14 +29,9 @@ struct perf_map {
 	int64_t started_s;	    /* by CLOCK_REALTIME, about */
 	uint64_t offset;	    /* bytes taken, all of them whole lines */
 	uint64_t taken;		    /* of all files, since the trace began */
-	uint64_t left_out;	    /* bytes that were not, */
-	uint64_t beyond;	    /* and those behind PERF_MAP_MAX */
-	const char *problem;	    /* why: static text behind "it"; NULL: nothing is left out */
 	char tail[64];		    /* the last bytes taken, */
 	size_t tail_len;	    /* so many: they tell whether the file was written anew */
 	uint64_t first_ns, last_ns; /* when it was looked at */
-	bool anew;		    /* what is taken next is of another file, or program */
-	bool told;		    /* the problem was */
 };
 
 /*

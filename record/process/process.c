@@ -16,6 +16,7 @@ void process_release(struct process *p)
 	threads_release(&p->threads);
 	given_back_release(&p->given_back);
 	perf_map_release(&p->perf_map);
+	jitdump_release(&p->jitdump);
 	interpreter_release(&p->interpreter);
 	target_release(&p->target);
 }
@@ -58,6 +59,8 @@ void process_mapped(struct process *p, struct trace_out *out, uint64_t time_ns,
 {
 	struct mlk_mapping known = *m;
 
+	if (jitdump_meet(&p->jitdump, &p->target, m))
+		return;
 	/* What is replaced was valid until now: it needs a snapshot of its own. */
 	if (p->maps_changed && maps_overlaps(&p->maps, m))
 		write_maps(p, out, p->maps_changed_ns);
@@ -87,6 +90,7 @@ void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 	maps_clear(&p->maps);
 	p->regions.changed = true;
 	perf_map_execed(&p->perf_map);
+	jitdump_execed(&p->jitdump);
 	p->maps_changed = false;
 	interpreter_release(&p->interpreter);
 	note_change(p, out, time_ns);
@@ -105,6 +109,7 @@ bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns
 	p->nr_mappings = fresh.nr;
 	maps_keep_code(&fresh);
 	inject_leave_out(&fresh);
+	jitdump_take_markers(&p->jitdump, &p->target, &fresh);
 	for (size_t i = 0; i < fresh.nr; i++)
 		trace_out_fail(out, module_table_identify(&out->modules, &p->target, out->writer,
 							  &fresh.v[i]));
@@ -123,6 +128,7 @@ void process_begin_trace(struct process *p, struct trace_out *out)
 		write_maps(p, out, 0);
 	threads_begin_trace(&p->threads);
 	perf_map_begin_trace(&p->perf_map);
+	jitdump_restart(&p->jitdump);
 	trace_out_fail(out,
 		       interpreter_write(&p->interpreter, out->writer, (uint32_t)p->target.pid));
 }
@@ -143,6 +149,8 @@ void process_inherit(struct process *p, struct trace_out *out, struct process *p
 {
 	for (size_t i = 0; i < parent->maps.nr; i++)
 		trace_out_fail(out, maps_add(&p->maps, &parent->maps.v[i]));
+	if (parent->jitdump.is_open)
+		jitdump_meet(&p->jitdump, &parent->target, &parent->jitdump.marker);
 	trace_out_fail(out, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
 					    &parent->target, parent_tid));
 	interpreter_inherit(&p->interpreter, &parent->interpreter, p->born_ns);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "record/allocator/allocator.h"
+#include "record/generated/jitdump.h"
 #include "record/generated/perf_map.h"
 #include "record/golang/go_program.h"
 #include "record/interpreter/interpreter.h"
@@ -73,6 +74,7 @@ struct process {
 	struct process_memory memory;
 	struct process_regions regions;
 	struct perf_map perf_map;
+	struct jitdump jitdump;
 	struct given_back given_back;
 	struct interpreter interpreter;
 	uint32_t passes, snapshot; /* through its memory: so many, and the last one's number */

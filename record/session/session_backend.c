@@ -264,6 +264,7 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 		return false;
 	maps_keep_code(maps);
 	inject_leave_out(maps);
+	jitdump_take_markers(&p->jitdump, &p->target, maps);
 	if (s->inject)
 		session_look_for_allocators(s, p, maps);
 	for (size_t i = 0; i < maps->nr; i++)

@@ -75,16 +75,30 @@ static int parse_v8(struct code_name *name, const char *text)
 	return name->function ? err : -ENOMEM;
 }
 
-/* "Lorg/x/Server;::handle" as org.x.Server.handle. */
-static int parse_java(struct code_name *name, const char *text)
+/* Of "Lorg/x/Server;::handle", as jcmd writes it, and "Lorg/x/Server;handle(I)V", as HotSpot's
+ * agent for perf does, where the name begins; NULL: @text is neither. */
+static const char *java_name(const char *text)
 {
-	const char *end = strstr(text, ";::");
+	const char *end = text[0] == 'L' ? strchr(text, ';') : NULL;
 
-	if (asprintf(&name->function, "%.*s.%s", (int)(end - text - 1), text + 1, end + 3) < 0) {
-		name->function = NULL;
+	if (!end)
+		return NULL;
+	if (!strncmp(end, ";::", 3))
+		return end + 3;
+	return strchr(end, '(') && strcspn(end, " ") > strcspn(end, ")") ? end + 1 : NULL;
+}
+
+/* The same as org.x.Server.handle; @name is where its name begins in @text. */
+static int parse_java(struct code_name *to, const char *text, const char *name)
+{
+	const char *end = strchr(text, ';');
+
+	if (asprintf(&to->function, "%.*s.%.*s", (int)(end - text - 1), text + 1,
+		     (int)strcspn(name, "("), name) < 0) {
+		to->function = NULL;
 		return -ENOMEM;
 	}
-	for (char *at = name->function; at < name->function + (end - text - 1); at++)
+	for (char *at = to->function; at < to->function + (end - text - 1); at++)
 		if (*at == '/')
 			*at = '.';
 	return 0;
@@ -110,20 +124,42 @@ static char *builtin_name(const char *name)
 	return asprintf(&text, "Builtins_%s", name) < 0 ? NULL : text;
 }
 
+/* Any other name, @text, which is changed: "NAME FILE:LINE", or a name alone. */
+static int parse_other(struct code_name *name, char *text)
+{
+	const char *java = java_name(text), *colon = strrchr(text, ':');
+	char *space = strrchr(text, ' ');
+	int err = 0;
+
+	if (space && colon > space + 1 && isdigit((unsigned char)colon[1]) &&
+	    !colon[1 + strspn(colon + 1, "0123456789")]) {
+		*space = '\0';
+		err = parse_place(name, space + 1);
+	}
+	if (err)
+		return err;
+	if (java)
+		return parse_java(name, text, java);
+	name->function = strdup(skip_type(text));
+	return name->function ? 0 : -ENOMEM;
+}
+
 int code_name_parse(struct code_name *name, const char *text)
 {
 	const char *of_v8 = skip_kind(text);
+	char *copy = NULL;
 	int err = 0;
 
 	*name = (struct code_name){0};
-	if (of_v8)
+	if (of_v8) {
 		err = parse_v8(name, of_v8);
-	else if (text[0] == 'L' && strstr(text, ";::"))
-		err = parse_java(name, text);
-	else if (!strncmp(text, BUILTIN, strlen(BUILTIN)))
+	} else if (!strncmp(text, BUILTIN, strlen(BUILTIN))) {
 		name->function = builtin_name(text + strlen(BUILTIN));
-	else
-		name->function = strdup(skip_type(text));
+	} else {
+		copy = strdup(text);
+		err = copy ? parse_other(name, copy) : -ENOMEM;
+	}
+	free(copy);
 	if (!err && name->function)
 		return 0;
 	free(name->function);

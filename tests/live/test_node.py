@@ -28,7 +28,7 @@ ONLY = ("--min-size", str(SIZE), "--max-block", str(SIZE))  # of the buffers, an
 class NodeTest(Case):
     def record_node(self, *options, only=ONLY):
         program = self.write("leaks.js", PROGRAM)
-        trace, out = self.record("node", *options, program, options=("--ring-size", "64M", *only))
+        trace, out = self.record("node", *options, program, options=("--ring-size", "64M", *only), cwd=self.dir)
         self.assertIn("%d\n" % BLOCKS, out)
         return trace
 
@@ -50,7 +50,16 @@ class NodeTest(Case):
             self.assertFalse([frame for frame in frames if "guessed" in frame or frame.startswith("0x")])
 
     def test_with_names_functions_are_on_the_way(self):
-        stacks = self.leaks(self.record_node("--perf-basic-prof", "--always-sparkplug"))
+        self.check_named(self.record_node("--perf-basic-prof", "--always-sparkplug"))
+
+    def test_names_of_a_dump_are_as_good(self):
+        trace = self.record_node("--perf-prof", "--always-sparkplug")
+        self.check_named(trace)
+        # the sign that there is a dump is no module
+        self.assertNotIn(".dump", self.mleak("info", trace).out)
+
+    def check_named(self, trace):
+        stacks = self.leaks(trace)
         way = ["serve_[j]", "handleRequest_[j]", "leakHere_[j]"]
         named = sum(stack.bytes for stack in stacks
                     if [frame for frame in stack.frames if frame in way] == way and stack.frames[0] == "_start")

@@ -1,4 +1,4 @@
-"""Perf maps that are none: what a process puts there costs little time, and is said."""
+"""Perf maps and dumps that are none: what a process puts there costs little time, and is said."""
 
 import os
 
@@ -66,3 +66,50 @@ class PerfMapTest(Case):
         self.assertIn("    code 10000 32 frame 0 name one", names)
         left_out = max(int(line.split("left out ")[1].split(",")[0]) for line in names if "left out" in line)
         self.assertGreater(left_out, (1 << 30) - (65 << 20))
+
+
+# Makes a dump with one function, as a runtime does, and allocates.
+DUMP = b"""import mmap, os, struct, sys
+path = "jit-%d.dump" % os.getpid()
+f = open(path, "wb+")
+f.write(struct.pack("<IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, os.getpid(), 0, 0))
+name = b"one\\0"
+f.write(struct.pack("<IIQIIQQQQ", 0, 56 + len(name) + 32, 0, 0, 0, 0x10000, 0x10000, 32, 1) + name + bytes(32))
+f.flush()
+exec(sys.argv[1])
+f.flush()
+sign = mmap.mmap(f.fileno(), 40, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+kept = [bytes(4703) for i in range(23)]
+"""
+
+
+@both_backends
+class JitdumpTest(Case):
+    def record_with(self, code):
+        """Record a process that runs @code before its dump can be found; what mleak said, and the dump's lines."""
+        trace = self.path("x.mlk")
+        program = self.write("program.py", DUMP)
+        result = self.mleak("record", "-o", trace, "--", "/usr/bin/python3", program, code, cwd=self.dir)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertNotIn("modules whose file", result.err)
+        lines = self.mleak("report", "--dump", trace).out.splitlines()
+        return result.err, [line for line in lines if line.startswith(("  CODENAMES", "    code "))]
+
+    def test_a_dump_is_read_though_the_process_has_ended(self):
+        err, names = self.record_with("pass")
+        self.assertNotIn("incomplete", err)
+        self.assertIn("    code 10000 32 frame 0 name one", names)
+
+    def test_a_gigabyte_is_given_up(self):
+        err, names = self.record_with("f.truncate(1 << 30)")
+        self.assertRegex(err, r"mleak: warning: the names of generated code of process \d+ are incomplete: its "
+                              r"jit-\d+\.dump has records that are none")
+        self.assertIn("    code 10000 32 frame 0 name one", names)
+        left_out = max(int(line.split("left out ")[1].split(",")[0]) for line in names if "left out" in line)
+        self.assertGreater(left_out, (1 << 30) - 4096)
+
+    def test_another_file_at_its_path_is_not_read(self):
+        # what is mapped has no path any more
+        err, names = self.record_with("os.unlink(path); os.symlink('/etc/passwd', path)")
+        if "    code 10000 32 frame 0 name one" not in names:  # found after the process had ended
+            self.assertRegex(err, r"jit-\d+\.dump could not be opened")

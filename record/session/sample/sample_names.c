@@ -22,36 +22,47 @@ static bool is_due(const struct perf_map *m, uint64_t now_ns)
 	       (since_ns >= LEAST_NS && since_ns >= (m->last_ns - m->first_ns) / PART);
 }
 
-/* Say what is left out, once, if something is. */
-static void tell_problem(struct process *p)
+/* Say what is left out of @from, which is called @file and @number, once, if something is. */
+static void tell_problem(const struct process *p, struct name_source *from, const char *file,
+			 pid_t number)
 {
-	struct perf_map *m = &p->perf_map;
-
-	if (!m->problem || m->told)
+	if (!from->problem || from->told)
 		return;
-	m->told = true;
-	log_warn(
-		"the names of generated code of process %d are incomplete: its /tmp/perf-%d.map %s",
-		(int)p->target.pid, (int)m->inner, m->problem);
+	from->told = true;
+	log_warn("the names of generated code of process %d are incomplete: its %s%d.%s %s",
+		 (int)p->target.pid, file, (int)number, *file == '/' ? "map" : "dump",
+		 from->problem);
 }
 
-/* Write @list, which was read since @time_ns. */
-static int write_names(struct session *s, struct process *p, const struct code_list *list,
-		       uint64_t time_ns)
+/* @from begins anew: names of before do not hold any more, whichever file they were in. */
+static void forget_names(struct process *p, struct name_source *from)
 {
-	struct perf_map *m = &p->perf_map;
+	from->anew = false;
+	if (from == &p->jitdump.source)
+		p->perf_map.offset = p->perf_map.tail_len = 0;
+	else
+		jitdump_restart(&p->jitdump);
+}
+
+/* Write @list, which was read of @from since @time_ns. */
+static int write_names(struct session *s, struct process *p, const struct code_list *list,
+		       struct name_source *from, uint64_t time_ns)
+{
 	const struct mlk_code_names names = {.tgid = (uint32_t)p->target.pid,
 					     .time_ns = time_ns,
-					     .source = MLK_CODE_NAMES_PERF_MAP,
-					     .flags = m->anew ? MLK_CODE_NAMES_ANEW : 0,
-					     .left_out = m->left_out + m->beyond,
-					     .problem = m->problem ? m->problem : "",
+					     .source = from == &p->jitdump.source
+							       ? MLK_CODE_NAMES_JITDUMP
+							       : MLK_CODE_NAMES_PERF_MAP,
+					     .flags = from->anew ? MLK_CODE_NAMES_ANEW : 0,
+					     .left_out = from->left_out + from->beyond,
+					     .problem = from->problem ? from->problem : "",
 					     .nr = list->nr,
 					     .names = list->v};
 
-	if (!list->nr && (!m->problem || m->told))
+	if (!list->nr && (!from->problem || from->told))
 		return 0;
-	m->anew = false;
+	if (from->anew)
+		forget_names(p, from);
 	return mlk_writer_code_names(s->out.writer, &names);
 }
 
@@ -81,18 +92,22 @@ static void find_sizes(const struct process *p, struct code_list *list)
 	}
 }
 
-/* Take the next part.  Returns whether there is more. */
-static bool take_part(struct session *s, struct process *p, uint64_t time_ns)
+/* Take the next part of @from.  Returns whether there is more. */
+static bool take_part(struct session *s, struct process *p, struct name_source *from,
+		      uint64_t time_ns)
 {
 	struct code_list list = {0};
 	bool more = false;
 	char *text;
-	int err = perf_map_read(&p->perf_map, &p->target, s->no_file_names, &list, &text, &more);
+	int err = from == &p->jitdump.source
+			  ? jitdump_read(&p->jitdump, s->no_file_names, &list, &text, &more)
+			  : perf_map_read(&p->perf_map, &p->target, s->no_file_names, &list, &text,
+					  &more);
 
 	if (!err && list.nr && is_hotspot(p))
 		find_sizes(p, &list);
 	if (!err)
-		err = write_names(s, p, &list, time_ns);
+		err = write_names(s, p, &list, from, time_ns);
 	trace_out_fail(&s->out, err);
 	code_list_release(&list);
 	free(text);
@@ -108,9 +123,12 @@ void session_sample_names(struct session *s, struct process *p, bool last)
 
 	if (s->out.err || s->looks || (!last && !is_due(m, now_ns)))
 		return;
-	for (int i = 0; take_part(s, p, time_ns) && (last || i < STEPS); i++)
+	for (int i = 0; take_part(s, p, &m->source, time_ns) && (last || i < STEPS); i++)
 		;
-	tell_problem(p);
+	for (int i = 0; take_part(s, p, &p->jitdump.source, time_ns) && (last || i < STEPS); i++)
+		;
+	tell_problem(p, &m->source, "/tmp/perf-", m->inner);
+	tell_problem(p, &p->jitdump.source, "jit-", jitdump_number(&p->jitdump));
 	m->last_ns = now_ns;
 	if (!m->first_ns)
 		m->first_ns = now_ns;
