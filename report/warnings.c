@@ -166,6 +166,26 @@ static void warn_of_interpreters(const struct report_run *job)
 	}
 }
 
+/* Of functions that processes generated, whose names are not in the trace. */
+static void warn_of_generated(const struct report_run *job)
+{
+	const struct generated_names *names = &job->leaks->spaces->names;
+
+	char *problem = names->problem ? text_escape(names->problem) : NULL;
+
+	if (problem)
+		log_warn("names of generated code of process %" PRIu32 " are missing in '%s': its "
+			 "%s %s (%" PRIu64 " bytes of it were left out)",
+			 names->problem_tgid, job->shown,
+			 names->problem_source == MLK_CODE_NAMES_JITDUMP ? "jit-PID.dump"
+									 : "/tmp/perf-PID.map",
+			 problem, names->left_out_bytes);
+	free(problem);
+	if (names->left_out)
+		log_warn("'%s' has more than %zu names of generated code: %zu were ignored",
+			 job->shown, GENERATED_NAMES_MAX, names->left_out);
+}
+
 void warn_of_trace(const struct report_run *job)
 {
 	warn_of_moment(job);
@@ -176,6 +196,7 @@ void warn_of_trace(const struct report_run *job)
 	warn_of_limits(job->shown, job->leaks);
 	warn_of_overruns(job);
 	warn_of_interpreters(job);
+	warn_of_generated(job);
 	if (!is_text(job->opts->format)) {
 		warn_of_losses(job->shown, job->leaks);
 		warn_of_sample(job->shown, mlk_reader_meta(job->trace));

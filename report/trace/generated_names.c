@@ -10,12 +10,17 @@
 /* Keep what the recorder says of names that are missing. */
 static int note_problem(struct generated_names *all, const struct mlk_code_names *chunk)
 {
-	if (chunk->left_out > all->left_out_bytes)
-		all->left_out_bytes = chunk->left_out;
-	if (all->problem || !chunk->problem[0])
+	if (!chunk->problem[0])
 		return 0;
+	if (all->problem) {
+		if (chunk->tgid == all->problem_tgid && chunk->source == all->problem_source)
+			all->left_out_bytes = chunk->left_out;
+		return 0;
+	}
 	all->problem = strdup(chunk->problem);
 	all->problem_tgid = chunk->tgid;
+	all->problem_source = chunk->source;
+	all->left_out_bytes = chunk->left_out;
 	return all->problem ? 0 : -ENOMEM;
 }
 

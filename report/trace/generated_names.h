@@ -38,7 +38,7 @@ struct generated_names {
 	size_t left_out;
 	uint64_t left_out_bytes; /* of their sources, as the recorder told last */
 	char *problem;		 /* why, of the first that has such; NULL: none has */
-	uint32_t problem_tgid;
+	uint32_t problem_tgid, problem_source;
 };
 
 /* Take in a chunk; the names become modules of @images.  Returns 0 or -ENOMEM. */

@@ -49,6 +49,7 @@ class PerfMapTest(Case):
                               r"/tmp/perf-\d+\.map " + why)
         self.assertEqual(len(names), 1)
         self.assertTrue(names[0].endswith("problem " + why), names)
+        self.assertRegex(self.mleak("report", self.path("x.mlk")).err, "its /tmp/perf-PID.map " + why)
 
     def test_a_symbolic_link_is_not_followed(self):
         self.check_refused("os.symlink('/etc/passwd', path)", "is a symbolic link")
