@@ -100,7 +100,7 @@ static void read_command(pid_t pid, char *text)
 			all[i] = ' ';
 	while (len > skip && all[len - 1] == ' ')
 		all[--len] = '\0';
-	snprintf(text, COMMAND_MAX, "%s", all + skip);
+	snprintf(text, COMMAND_MAX, "%.*s", COMMAND_MAX - 1, all + skip);
 }
 
 /* Say which processes have the name @name, of which the first are in @found. */
