@@ -182,8 +182,8 @@ static void warn_of_generated(const struct report_run *job)
 			 problem, names->left_out_bytes);
 	free(problem);
 	if (names->left_out)
-		log_warn("'%s' has more than %zu names of generated code: %zu were ignored",
-			 job->shown, GENERATED_NAMES_MAX, names->left_out);
+		log_warn("'%s' has too many names of generated code: %zu were ignored", job->shown,
+			 names->left_out);
 }
 
 void warn_of_trace(const struct report_run *job)

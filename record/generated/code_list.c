@@ -23,21 +23,14 @@ static bool take_number(const char **at, uint64_t *number)
 	return *at > from && *(*at)++ == ' ';
 }
 
-/* Is what follows the space at @text where a function is: a path, or FILE:LINE? */
-static bool is_place(const char *text)
-{
-	const char *colon = strrchr(text, ':');
-
-	return strchr(text, '/') || (colon && isdigit((unsigned char)colon[1]));
-}
-
 const char *code_list_place(const char *name)
 {
-	const char *space = strchr(name, ' ');
+	const char *space = strchr(name, ' '), *slash = strrchr(name, '/');
+	const char *colon = strrchr(name, ':');
 
-	while (space && !is_place(space))
-		space = strchr(space + 1, ' ');
-	return space;
+	if (!space)
+		return NULL;
+	return slash > space || (colon > space && isdigit((unsigned char)colon[1])) ? space : NULL;
 }
 
 /* End @name before the place of its function. */

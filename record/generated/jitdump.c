@@ -20,12 +20,7 @@
 /* Kinds of records. */
 enum { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO };
 
-/* The begin of the file. */
-struct file_header {
-	uint32_t magic, version, total_size, elf_mach, pad, pid;
-	uint64_t timestamp, flags;
-};
-
+/* The begin of each. */
 struct record_header {
 	uint32_t id, total_size;
 	uint64_t timestamp;
@@ -63,16 +58,24 @@ static bool is_marker(const struct mlk_mapping *m)
 	return !strcmp(at, ".dump") || !strcmp(at, ".dump (deleted)");
 }
 
+/* Nothing more is taken of the file; what was not, was not read in time. */
 static void close_file(struct jitdump *j)
 {
-	if (j->is_open)
-		close(j->fd);
+	struct stat st;
+
+	if (!j->is_open)
+		return;
+	if (!j->is_broken && !fstat(j->fd, &st) && (uint64_t)st.st_size > j->offset) {
+		j->source.left_out += (uint64_t)st.st_size - j->offset;
+		name_source_problem(&j->source, "was replaced before all of it was read");
+	}
+	close(j->fd);
 	j->is_open = false;
 }
 
 static void begin_file(struct jitdump *j)
 {
-	j->offset = j->nr = 0;
+	j->offset = 0;
 	j->is_broken = false;
 	j->place = (struct jitdump_place){0};
 }
@@ -93,7 +96,7 @@ static int open_by_path(const struct jitdump *j, const struct target *t)
 	return fd;
 }
 
-/* Open what is mapped, and nothing else. */
+/* Open what is mapped, and nothing else.  It is tried again before it is read. */
 static void open_file(struct jitdump *j, const struct target *t)
 {
 	int fd = target_open_mapped(t, &j->marker);
@@ -101,31 +104,44 @@ static void open_file(struct jitdump *j, const struct target *t)
 
 	if (fd < 0)
 		fd = open_by_path(j, t);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != j->marker.inode) {
-		name_source_problem(&j->source, "could not be opened");
-		if (fd >= 0)
-			close(fd);
+	if (fd < 0)
 		return;
+	j->is_open = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_ino == j->marker.inode;
+	if (j->is_open)
+		j->fd = fd;
+	else
+		close(fd);
+}
+
+/* Was the file @inode met before?  If not, and it is to be read now, it is noted. */
+static bool is_known(struct jitdump *j, uint64_t inode)
+{
+	for (unsigned i = 0; i < j->nr_met; i++)
+		if (j->met[i] == inode)
+			return true;
+	if (j->nr_met == JITDUMP_MAX_FILES) {
+		name_source_problem(&j->source, "is not the only one: the process has too many");
+		return true;
 	}
-	j->fd = fd;
-	j->is_open = true;
+	j->met[j->nr_met++] = inode;
+	return false;
 }
 
 bool jitdump_meet(struct jitdump *j, const struct target *t, const struct mlk_mapping *m)
 {
-	const struct mlk_mapping *known = &j->marker;
 	char *path;
 
 	if (!is_marker(m))
 		return false;
-	if (known->path && maps_same_file(known, m))
+	if (is_known(j, m->inode))
 		return true;
 	path = strdup(m->path);
-	if (!path)
-		return true; /* it is met again */
+	if (!path) {
+		j->nr_met--;
+		return true;
+	}
 	close_file(j);
-	free((char *)known->path);
-	j->source.anew |= j->offset > 0;
+	free((char *)j->marker.path);
 	begin_file(j);
 	j->marker = *m;
 	j->marker.path = path;
@@ -153,26 +169,33 @@ static void leave_out(struct jitdump *j, uint64_t bytes)
 	name_source_problem(&j->source, "has records that are none");
 }
 
-/* Nothing can be known of all that follows in the file of @size bytes. */
-static void give_up(struct jitdump *j, uint64_t size)
+/* Nothing can be known of all that follows, or nothing more is taken, for @problem. */
+static void give_up(struct jitdump *j, const char *problem)
 {
 	j->is_broken = true;
-	leave_out(j, size - j->offset);
+	name_source_problem(&j->source, problem);
 }
 
-/* Read the begin of the file, if it is there. */
-static void read_begin(struct jitdump *j, uint64_t size)
+/* Read the begin of the file, if it is there.  If it is another one than before, so is the file. */
+static void read_begin(struct jitdump *j)
 {
-	struct file_header header;
+	struct jitdump_header header;
 
 	if (pread(j->fd, &header, sizeof(header), 0) != sizeof(header))
 		return;
-	if (header.magic != MAGIC || header.total_size < sizeof(header) ||
-	    header.total_size > size) {
-		give_up(j, size);
+	if (j->offset && !memcmp(&header, &j->header, sizeof(header)))
 		return;
+	if (j->offset || (j->is_broken && memcmp(&header, &j->header, sizeof(header)) != 0)) {
+		begin_file(j);
+		j->source.anew = true;
 	}
-	j->offset = header.total_size;
+	j->header = header;
+	if (j->is_broken)
+		return;
+	if (header.magic != MAGIC || header.total_size < sizeof(header))
+		give_up(j, "has records that are none");
+	else
+		j->offset = header.total_size;
 }
 
 /* The name in the rest of a record, @len bytes at @at; NULL: it does not end there. */
@@ -229,6 +252,7 @@ static int take_load(struct jitdump *j, struct record *r, size_t len, bool no_fi
 	else
 		*to = stpcpy(text, name) + 1;
 	j->place.text[0] = '\0';
+	j->names += (uint64_t)(*to - text);
 	err = code_list_add(list, load.code_addr, load.code_size, text, no_files);
 	return err ? err : 1;
 }
@@ -263,7 +287,7 @@ static ssize_t read_record(struct jitdump *j, struct record *r, uint64_t size)
 		return -1;
 	total = r->header.total_size;
 	if (total < sizeof(r->header)) {
-		give_up(j, size);
+		give_up(j, "has records that are none");
 		return -1;
 	}
 	if (total > size - j->offset)
@@ -284,10 +308,8 @@ static int take_records(struct jitdump *j, uint64_t size, bool no_files, struct 
 		*more = i == JITDUMP_STEP || to > end;
 		if (*more)
 			break;
-		if (j->nr == JITDUMP_MAX_RECORDS) {
-			j->is_broken = true;
-			j->source.beyond = size - j->offset;
-			name_source_problem(&j->source, "has more than 4,194,304 records");
+		if (j->nr == JITDUMP_MAX_RECORDS || j->names >= JITDUMP_MAX_NAMES) {
+			give_up(j, "has more than 4,194,304 records, or 64 MiB of names");
 			break;
 		}
 		err = take_record(j, &r, (size_t)len, no_files, list, &to);
@@ -297,26 +319,46 @@ static int take_records(struct jitdump *j, uint64_t size, bool no_files, struct 
 	return err;
 }
 
-int jitdump_read(struct jitdump *j, bool no_files, struct code_list *list, char **text, bool *more)
+/* Count what is not taken of the file of @size bytes. */
+static void count_rest(struct jitdump *j, uint64_t size, bool more, bool last)
+{
+	j->source.beyond = 0;
+	if (size <= j->offset || more || !(j->is_broken || last))
+		return;
+	j->source.beyond = size - j->offset;
+	if (!j->is_broken)
+		name_source_problem(&j->source, "ends within a record");
+}
+
+int jitdump_read(struct jitdump *j, const struct target *t, const struct jitdump_how *how,
+		 struct code_list *list, char **text, bool *more)
 {
 	struct stat st;
 	uint64_t size;
+	int err = 0;
 
 	*text = NULL;
 	*more = false;
-	if (!j->is_open || fstat(j->fd, &st))
+	if (!j->marker.path)
 		return 0;
+	if (!j->is_open)
+		open_file(j, t);
+	if (!j->is_open || fstat(j->fd, &st)) {
+		name_source_problem(&j->source, "could not be opened");
+		return 0;
+	}
 	size = (uint64_t)st.st_size;
 	if (size < j->offset) {
 		begin_file(j);
 		j->source.anew = true;
 	}
-	if (!j->offset && !j->is_broken)
-		read_begin(j, size);
-	if (j->is_broken || !j->offset || j->offset == size)
-		return 0;
-	*text = malloc(TEXT_BYTES);
-	return *text ? take_records(j, size, no_files, list, *text, more) : -ENOMEM;
+	read_begin(j);
+	if (!j->is_broken && j->offset && j->offset < size) {
+		*text = malloc(TEXT_BYTES);
+		err = *text ? take_records(j, size, how->no_files, list, *text, more) : -ENOMEM;
+	}
+	count_rest(j, size, *more, how->last);
+	return err;
 }
 
 pid_t jitdump_number(const struct jitdump *j)
@@ -326,16 +368,23 @@ pid_t jitdump_number(const struct jitdump *j)
 		       : 0;
 }
 
+void jitdump_begin_trace(struct jitdump *j)
+{
+	begin_file(j);
+	j->nr = j->names = 0;
+	name_source_begin_trace(&j->source);
+}
+
 void jitdump_restart(struct jitdump *j)
 {
 	begin_file(j);
-	name_source_begin_trace(&j->source);
 }
 
 void jitdump_execed(struct jitdump *j)
 {
 	jitdump_release(j);
 	begin_file(j);
+	j->nr_met = 0;
 	j->source.anew = true;
 }
 

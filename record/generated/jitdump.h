@@ -16,9 +16,18 @@
 #include "record/target/maps.h"
 #include "record/target/target.h"
 
-/* Most records that are looked at of a process's file, and in one call. */
+/* Most that is taken of a process's files: records, and bytes of names; records in one call; and
+ * files of a process, of which the one met last is read. */
 #define JITDUMP_MAX_RECORDS (UINT64_C(4) << 20)
+#define JITDUMP_MAX_NAMES   (UINT64_C(64) << 20)
 #define JITDUMP_STEP	    16384u
+#define JITDUMP_MAX_FILES   8
+
+/* The begin of the file. */
+struct jitdump_header {
+	uint32_t magic, version, total_size, elf_mach, pad, pid;
+	uint64_t timestamp, flags;
+};
 
 /* Where a function begins in its source; of the code at addr. */
 struct jitdump_place {
@@ -29,13 +38,22 @@ struct jitdump_place {
 /* A process's file, and how much of it was taken.  All zero: it has none. */
 struct jitdump {
 	struct name_source source;
-	struct mlk_mapping marker; /* the sign; the path is owned, NULL if there was none */
-	int fd;			   /* of the file, if */
-	bool is_open;		   /* it could be opened */
-	bool is_broken;		   /* what follows is not looked at */
-	uint64_t offset;	   /* bytes taken, all of them whole records */
-	uint64_t nr;		   /* records */
+	struct mlk_mapping marker;	 /* the sign; the path is owned, NULL if there was none */
+	uint64_t met[JITDUMP_MAX_FILES]; /* inodes of all signs */
+	unsigned nr_met;
+	int fd;			      /* of the file, if */
+	bool is_open;		      /* it could be opened */
+	bool is_broken;		      /* what follows is not looked at */
+	struct jitdump_header header; /* as it was: another run of a runtime writes another */
+	uint64_t offset;	      /* bytes taken, all of them whole records */
+	uint64_t nr, names;	      /* records and bytes of names, since the trace began */
 	struct jitdump_place place;
+};
+
+/* How it is read. */
+struct jitdump_how {
+	bool no_files; /* as code_list_add() */
+	bool last;     /* what is not a whole record now never will be */
 };
 
 /* Is @m of @t the sign of a dump?  If so, its file is opened; it is no code. */
@@ -45,16 +63,20 @@ bool jitdump_meet(struct jitdump *j, const struct target *t, const struct mlk_ma
 void jitdump_take_markers(struct jitdump *j, const struct target *t, struct maps *maps);
 
 /*
- * Take what the file has that was not taken, at most JITDUMP_STEP records.  *@list, which is empty,
- * is to be released together with *@text, which the names are in.  *@more: there is more.
- * @no_files: as code_list_add().  Returns 0 or -ENOMEM.
+ * Take what the file of @t has that was not taken, at most JITDUMP_STEP records.  *@list, which is
+ * empty, is to be released together with *@text, which the names are in.  *@more: there is more.
+ * Returns 0 or -ENOMEM.
  */
-int jitdump_read(struct jitdump *j, bool no_files, struct code_list *list, char **text, bool *more);
+int jitdump_read(struct jitdump *j, const struct target *t, const struct jitdump_how *how,
+		 struct code_list *list, char **text, bool *more);
 
 /* The number in its name; 0: there is no file. */
 pid_t jitdump_number(const struct jitdump *j);
 
-/* All is to be taken once more: a trace begins, or names of before do not hold any more. */
+/* A trace begins: all is to be taken once more. */
+void jitdump_begin_trace(struct jitdump *j);
+
+/* Names of before do not hold any more: the same, of what the limits leave. */
 void jitdump_restart(struct jitdump *j);
 
 /* The process runs another program, which has no dump so far. */

@@ -11,6 +11,7 @@ struct name_source {
 	uint64_t beyond;     /* and those behind the most that are */
 	const char *problem; /* why: static text behind "it"; NULL: nothing is left out */
 	bool told;	     /* the problem was */
+	uint64_t written;    /* 1 more than the bytes not taken, as the trace has them */
 	bool anew;	     /* what is taken next is of another file, or program */
 };
 
@@ -19,6 +20,18 @@ static inline void name_source_problem(struct name_source *s, const char *proble
 {
 	if (!s->problem)
 		s->problem = problem;
+}
+
+/* Bytes that were not taken. */
+static inline uint64_t name_source_missing(const struct name_source *s)
+{
+	return s->left_out + s->beyond;
+}
+
+/* Is the trace to be told of what is not taken? */
+static inline bool name_source_is_news(const struct name_source *s)
+{
+	return s->problem && s->written != name_source_missing(s) + 1;
 }
 
 /* A trace begins: what was left out counts from now. */

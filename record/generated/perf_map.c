@@ -240,6 +240,11 @@ void perf_map_begin_trace(struct perf_map *m)
 	name_source_begin_trace(&m->source);
 }
 
+void perf_map_restart(struct perf_map *m)
+{
+	m->offset = m->tail_len = 0;
+}
+
 void perf_map_execed(struct perf_map *m)
 {
 	m->source.anew = true;

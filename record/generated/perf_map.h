@@ -45,6 +45,9 @@ int perf_map_read(struct perf_map *m, const struct target *t, bool no_files, str
 /* A trace begins: all is to be taken once more. */
 void perf_map_begin_trace(struct perf_map *m);
 
+/* Names of before do not hold any more: all is to be taken once more, of what the limit leaves. */
+void perf_map_restart(struct perf_map *m);
+
 /* The process runs another program. */
 void perf_map_execed(struct perf_map *m);
 

@@ -267,8 +267,9 @@ void preload_overrun(uint64_t addr, uint64_t size, const struct overrun *overrun
 /* A mapping of code came or went: have the recorder look, and wait for it if @wait. */
 void preload_maps_changed(bool wait);
 
-/* The process ends: let the recorder see code that it generated a moment ago. */
-void preload_code_at_exit(void);
+/* The process ends: let the recorder see code that it generated a moment ago, within a second.  A
+ * recorder that stands still holds up no exit. */
+void preload_code_ends(void);
 
 /* At vfork() in the parent: what comes next from this thread may come from the child. */
 void *preload_before_vfork(void);

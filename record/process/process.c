@@ -128,7 +128,7 @@ void process_begin_trace(struct process *p, struct trace_out *out)
 		write_maps(p, out, 0);
 	threads_begin_trace(&p->threads);
 	perf_map_begin_trace(&p->perf_map);
-	jitdump_restart(&p->jitdump);
+	jitdump_begin_trace(&p->jitdump);
 	trace_out_fail(out,
 		       interpreter_write(&p->interpreter, out->writer, (uint32_t)p->target.pid));
 }
@@ -149,8 +149,6 @@ void process_inherit(struct process *p, struct trace_out *out, struct process *p
 {
 	for (size_t i = 0; i < parent->maps.nr; i++)
 		trace_out_fail(out, maps_add(&p->maps, &parent->maps.v[i]));
-	if (parent->jitdump.is_open)
-		jitdump_meet(&p->jitdump, &parent->target, &parent->jitdump.marker);
 	trace_out_fail(out, threads_inherit(&p->threads, (uint32_t)p->target.pid, &parent->threads,
 					    &parent->target, parent_tid));
 	interpreter_inherit(&p->interpreter, &parent->interpreter, p->born_ns);

@@ -264,13 +264,13 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 		return false;
 	maps_keep_code(maps);
 	inject_leave_out(maps);
-	jitdump_take_markers(&p->jitdump, &p->target, maps);
 	if (s->inject)
 		session_look_for_allocators(s, p, maps);
 	for (size_t i = 0; i < maps->nr; i++)
 		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
 							      s->out.writer, &maps->v[i]));
 	session_look_for_interpreter(s, p, maps, clock_now_ns());
+	jitdump_take_markers(&p->jitdump, &p->target, maps);
 	return true;
 }
 
@@ -291,7 +291,8 @@ static void generated(void *ctx, uint64_t time_ns, pid_t pid, const struct maps 
 	struct session *s = ctx;
 	struct process *p = session_newest(s, pid);
 
-	if (p)
+	/* one that has not come yet is given all its mappings then */
+	if (p && p->maps.nr)
 		process_generated(p, &s->out, time_ns > p->born_ns ? time_ns : p->born_ns, maps);
 }
 

@@ -140,9 +140,11 @@ bool maps_overlaps(const struct maps *maps, const struct mlk_mapping *m)
 	       old->offset != m->offset || strcmp(old->path, m->path) != 0;
 }
 
+/* Is @m memory that has no name, or one that the process has given it, and executable? */
 static bool is_generated(const struct mlk_mapping *m)
 {
-	return m->perms & MLK_PERM_X && !m->inode && !*m->path;
+	return m->perms & MLK_PERM_X && !m->inode &&
+	       (!*m->path || !strncmp(m->path, "[anon", 5) || !strcmp(m->path, "[heap]"));
 }
 
 /* Would maps_add() of @m add code, and cut away none but generated code? */

@@ -127,17 +127,18 @@ static char *builtin_name(const char *name)
 /* Any other name, @text, which is changed: "NAME FILE:LINE", or a name alone. */
 static int parse_other(struct code_name *name, char *text)
 {
-	const char *java = java_name(text), *colon = strrchr(text, ':');
+	const char *colon = strrchr(text, ':'), *java;
 	char *space = strrchr(text, ' ');
 	int err = 0;
 
-	if (space && colon > space + 1 && isdigit((unsigned char)colon[1]) &&
+	if (space > text && colon > space + 1 && isdigit((unsigned char)colon[1]) &&
 	    !colon[1 + strspn(colon + 1, "0123456789")]) {
 		*space = '\0';
 		err = parse_place(name, space + 1);
 	}
 	if (err)
 		return err;
+	java = java_name(text);
 	if (java)
 		return parse_java(name, text, java);
 	name->function = strdup(skip_type(text));

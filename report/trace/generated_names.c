@@ -36,8 +36,12 @@ static int add_name(struct generated_names *all, const struct mlk_code_name *fro
 		return 0;
 	}
 	err = trace_modules_intern_name(images, from->name, &name.number);
-	if (err || name.number == DWUNW_NO_MODULE)
+	if (err)
 		return err;
+	if (name.number == DWUNW_NO_MODULE) {
+		all->left_out++;
+		return 0;
+	}
 	return array_append(&all->names, &all->nr, &all->room, &name, sizeof(name));
 }
 

@@ -1,7 +1,8 @@
 /* generated_target.c - a program that generates code, which leaks as soon as it is there
  *
  * Each page is made executable right before its function runs, where many others were reserved.
- * All functions have frame pointers, and the same name in the perf map.
+ * All functions have frame pointers, and the same name in the perf map.  With an argument it ends
+ * right after the last one, without a destructor; else it waits for the end of its stdin.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void write_names(const char *pages)
 		exit(1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const int all = PROT_READ | PROT_WRITE | PROT_EXEC;
 	char *pages = mmap(NULL, PAGES * STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -59,7 +60,10 @@ int main(void)
 			return 1;
 		memcpy(at, function, sizeof(function));
 		run(leak_here);
-		usleep(1000); /* so that they are spread over many looks of a recorder */
+		if (page < PAGES - 1)
+			usleep(1000); /* so that they are spread over many looks of a recorder */
+		else if (argc > 1)
+			_exit(strcmp(argv[1], "end") != 0);
 	}
 	printf("%d\n", PAGES * EACH);
 	fflush(stdout);

@@ -24,7 +24,8 @@ struct world {
 	struct jitdump dump;
 	struct code_list list;
 	char *text;
-	bool more;
+	uint64_t runs; /* whose dumps they are */
+	bool more, is_last;
 };
 
 static void put(struct world *w, const void *data, size_t len)
@@ -48,8 +49,9 @@ static void put_begin(struct world *w)
 	put_u32(w, 1);
 	put_u32(w, 40);
 	put_u32(w, 62);
-	put_u64(w, 0);
-	put_u64(w, 47);
+	put_u32(w, 0);
+	put_u32(w, 47);
+	put_u64(w, ++w->runs);
 	put_u64(w, 0);
 }
 
@@ -129,7 +131,10 @@ static void drop(struct world *w)
 static void read_dump(struct world *w, bool no_files)
 {
 	drop(w);
-	assert_int_equal(jitdump_read(&w->dump, no_files, &w->list, &w->text, &w->more), 0);
+	assert_int_equal(jitdump_read(&w->dump, &w->self,
+				      &(struct jitdump_how){no_files, w->is_last}, &w->list,
+				      &w->text, &w->more),
+			 0);
 }
 
 static void end(struct world *w)
@@ -217,6 +222,115 @@ static void a_record_is_taken_when_all_of_it_is_there(void **state)
 	end(&w);
 }
 
+/* Another run of the runtime has the same file. */
+static void a_dump_that_was_written_anew_is_longer(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	put_begin(&w);
+	put_load(&w, 0x1000, "first");
+	read_dump(&w, false);
+	assert_int_equal(lseek(w.fd, 0, SEEK_SET), 0);
+	put_begin(&w);
+	put_load(&w, 0x2000, "a longer one");
+	put_load(&w, 0x3000, "third");
+	read_dump(&w, false);
+	assert_int_equal(w.list.nr, 2);
+	assert_name(&w, 0, 0x2000, "a longer one");
+	assert_true(w.dump.source.anew);
+	assert_null(w.dump.source.problem);
+	end(&w);
+}
+
+static void what_is_never_whole_is_told_in_the_end(void **state)
+{
+	struct world w;
+	uint64_t missing;
+
+	(void)state;
+	begin(&w);
+	put_begin(&w);
+	put_load(&w, 0x1000, "first");
+	put_u32(&w, 0);
+	put_u32(&w, UINT32_MAX);
+	put_u64(&w, 0);
+	put_load(&w, 0x2000, "behind it");
+	missing = 16 + 16 + 40 + sizeof("behind it") + 16;
+	read_dump(&w, false);
+	assert_int_equal(w.list.nr, 1);
+	assert_null(w.dump.source.problem);
+	w.is_last = true;
+	for (int i = 0; i < 2; i++) {
+		read_dump(&w, false);
+		assert_string_equal(w.dump.source.problem, "ends within a record");
+		assert_int_equal(name_source_missing(&w.dump.source), missing);
+	}
+	end(&w);
+}
+
+static void no_more_than_the_most_is_taken(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin(&w);
+	put_begin(&w);
+	for (int i = 0; i < 3; i++)
+		put_load(&w, 0x1000, "name");
+	w.dump.nr = JITDUMP_MAX_RECORDS - 2;
+	read_dump(&w, false);
+	assert_int_equal(w.list.nr, 2);
+	assert_non_null(w.dump.source.problem);
+	assert_int_equal(name_source_missing(&w.dump.source), 16 + 40 + 5 + 16);
+	/* names of before do not hold: what was taken counts all the same */
+	jitdump_restart(&w.dump);
+	read_dump(&w, false);
+	assert_int_equal(w.list.nr, 0);
+	jitdump_begin_trace(&w.dump);
+	w.dump.names = JITDUMP_MAX_NAMES - 7;
+	read_dump(&w, false);
+	assert_int_equal(w.list.nr, 2);
+	assert_int_equal(name_source_missing(&w.dump.source), 16 + 40 + 5 + 16);
+	end(&w);
+}
+
+/* The child of a fork has the sign of its parent's dump, too. */
+static void of_two_dumps_the_newer_is_read_once(void **state)
+{
+	struct world w;
+	struct mlk_mapping first, second;
+	char path[80];
+	int fd;
+
+	(void)state;
+	begin(&w);
+	put_begin(&w);
+	put_load(&w, 0x1000, "first");
+	first = sign(&w);
+	snprintf(path, sizeof(path), "/tmp/jit-%d1.dump", (int)getpid());
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(w.fd);
+	w.fd = fd;
+	second = sign(&w);
+	second.path = path;
+	put_begin(&w);
+	put_load(&w, 0x2000, "second");
+	for (int i = 0; i < 3; i++) {
+		assert_true(jitdump_meet(&w.dump, &w.self, &first));
+		assert_true(jitdump_meet(&w.dump, &w.self, &second));
+		read_dump(&w, false);
+		assert_int_equal(w.list.nr, i ? 0 : 1);
+		assert_false(w.more);
+	}
+	assert_string_equal(w.dump.source.problem, "was replaced before all of it was read");
+	assert_true(w.dump.source.left_out > 0);
+	unlink(path);
+	end(&w);
+}
+
 static void many_are_taken_in_steps(void **state)
 {
 	struct world w;
@@ -268,9 +382,10 @@ static void what_is_no_dump_is_told(void **state)
 	read_dump(&w, false);
 	assert_int_equal(w.list.nr, 0);
 	assert_string_equal(w.dump.source.problem, "has records that are none");
-	assert_int_equal(w.dump.source.left_out, 1 << 30);
+	assert_int_equal(name_source_missing(&w.dump.source), 1 << 30);
+	assert_true(name_source_is_news(&w.dump.source));
 	read_dump(&w, false);
-	assert_int_equal(w.dump.source.left_out, 1 << 30);
+	assert_int_equal(name_source_missing(&w.dump.source), 1 << 30);
 	end(&w);
 }
 
@@ -286,7 +401,7 @@ static void a_gigabyte_of_nothing_costs_one_look(void **state)
 	read_dump(&w, false);
 	assert_int_equal(w.list.nr, 1);
 	assert_false(w.more);
-	assert_true(w.dump.source.left_out > (1 << 30) - 200);
+	assert_true(name_source_missing(&w.dump.source) > (1 << 30) - 200);
 	end(&w);
 }
 
@@ -326,6 +441,7 @@ static void another_file_is_not_read(void **state)
 	m.inode++;
 	assert_true(jitdump_meet(&w.dump, &w.self, &m));
 	assert_false(w.dump.is_open);
+	read_dump(&w, false);
 	assert_string_equal(w.dump.source.problem, "could not be opened");
 	end(&w);
 }
@@ -366,6 +482,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_have_names_and_places),
 		cmocka_unit_test(a_record_is_taken_when_all_of_it_is_there),
+		cmocka_unit_test(a_dump_that_was_written_anew_is_longer),
+		cmocka_unit_test(what_is_never_whole_is_told_in_the_end),
+		cmocka_unit_test(no_more_than_the_most_is_taken),
+		cmocka_unit_test(of_two_dumps_the_newer_is_read_once),
 		cmocka_unit_test(many_are_taken_in_steps),
 		cmocka_unit_test(what_is_left_out_is_counted),
 		cmocka_unit_test(what_is_no_dump_is_told),

@@ -6,7 +6,6 @@
 #include "record/libpreload/preload.h"
 
 #define MAPS_NS 1000000000ull /* the recorder may take as long at least to look at mappings */
-#define CODE_NS 10000000ull   /* it looks for generated code no sooner after the last time */
 #define PAUSES	1000	      /* in the place of sleep */
 
 long preload_syscall(long nr, long a, long b, long c, long d)
@@ -48,39 +47,12 @@ void preload_sleep(uint32_t *word, uint32_t value, uint64_t ns)
 			__builtin_ia32_pause();
 }
 
-/* Have the recorder look for generated code before the process can end.  It comes in many parts. */
-static void wake_for_code(struct preload_header *h)
+/* Have the recorder look at the mappings, and wait for that, @most nanoseconds. */
+static void ask_for_look(struct preload_header *h, struct preload_process *p, uint64_t most)
 {
-	static uint64_t last;
-	uint64_t now = preload_monotonic_ns();
+	uint32_t ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL), done;
+	uint64_t start;
 
-	if (now - __atomic_load_n(&last, __ATOMIC_RELAXED) < CODE_NS)
-		return;
-	__atomic_store_n(&last, now, __ATOMIC_RELAXED);
-	preload_wake_recorder(h);
-}
-
-void preload_maps_changed(bool wait)
-{
-	struct preload_header *h = preload_own.shared;
-	struct preload_process *p = preload_state.process;
-	uint64_t start, most = preload_settings.block_ns;
-	uint32_t ticket, done;
-
-	if (!h || preload_is_over(h))
-		return;
-	if (!wait || preload_no_calls()) {
-		__atomic_fetch_add(&p->maps_changed, 1, __ATOMIC_RELEASE);
-		/* By the time of the look it may be another mapping. */
-		if (wait)
-			__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
-		else
-			wake_for_code(h);
-		return;
-	}
-	if (most < MAPS_NS)
-		most = MAPS_NS;
-	ticket = __atomic_add_fetch(&p->maps_asked, 1, __ATOMIC_ACQ_REL);
 	preload_wake(&h->wake);
 	start = preload_monotonic_ns();
 	while (done = __atomic_load_n(&p->maps_done, __ATOMIC_ACQUIRE),
@@ -93,6 +65,35 @@ void preload_maps_changed(bool wait)
 		__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
 		return;
 	}
+}
+
+void preload_maps_changed(bool wait)
+{
+	struct preload_header *h = preload_own.shared;
+	struct preload_process *p = preload_state.process;
+	uint64_t most = preload_settings.block_ns;
+
+	if (!h || preload_is_over(h))
+		return;
+	if (wait && !preload_no_calls()) {
+		ask_for_look(h, p, most < MAPS_NS ? MAPS_NS : most);
+		return;
+	}
+	__atomic_fetch_add(&p->maps_changed, 1, __ATOMIC_RELEASE);
+	/* By the time of the look it may be another mapping. */
+	if (wait)
+		__atomic_fetch_add(&p->maps_unanswered, 1, __ATOMIC_RELAXED);
+}
+
+void preload_code_ends(void)
+{
+	struct preload_header *h = preload_own.shared;
+	struct preload_process *p = preload_state.process;
+
+	if (h && p && !preload_is_over(h) && !preload_no_calls() &&
+	    __atomic_load_n(&p->maps_changed, __ATOMIC_ACQUIRE) !=
+		    __atomic_load_n(&p->code_found, __ATOMIC_ACQUIRE))
+		ask_for_look(h, p, MAPS_NS);
 }
 
 void preload_tell_confined(struct preload_header *h, uint32_t how)

@@ -118,13 +118,3 @@ void thread_ring_check_loader(uint64_t pc)
 		preload_maps_changed(true);
 	preload_self.internal_sp = 0;
 }
-
-void preload_code_at_exit(void)
-{
-	struct preload_process *p = preload_state.process;
-
-	if (preload_own.shared && p && preload_is_parent() &&
-	    __atomic_load_n(&p->maps_changed, __ATOMIC_ACQUIRE) !=
-		    __atomic_load_n(&p->code_found, __ATOMIC_ACQUIRE))
-		preload_maps_changed(true);
-}

@@ -165,17 +165,23 @@ void wrap_guard_tell(const struct guard_finding *f, const struct caller *c)
 		preload_alloc((enum event_func)FUNC_OVERRUN, (const void *)f->addr, f->size, c);
 }
 
-__attribute__((destructor)) static void at_exit(void)
+/* This process, and not the child of a vfork, ends. */
+static void process_ends(void)
 {
 	guard_check_all(OVERRUN_AT_EXIT);
-	preload_code_at_exit();
+	if (preload_is_parent())
+		preload_code_ends();
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	process_ends();
 }
 
 /* A program that leaves so runs no destructors. */
 EXPORT __attribute__((noreturn)) void _exit(int status)
 {
-	guard_check_all(OVERRUN_AT_EXIT);
-	preload_code_at_exit();
+	process_ends();
 	for (;;)
 		preload_syscall(SYS_exit_group, status, 0, 0, 0);
 }

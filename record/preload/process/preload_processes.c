@@ -224,7 +224,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot, uint64_t t
 	    process_events_full(&ps->events))
 		return;
 	h = note_maps(ps, HAPPENING_MAPPED, slot);
-	if (h && changed != p->code_told)
+	if (h && changed != p->maps_changed)
 		tell_code(ps, slot, changed, taken_ns, &h->maps);
 	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
 		watch(ps, slot); /* before the new program can begin another */
@@ -301,7 +301,8 @@ void preload_processes_find_code(struct preload_processes *ps, uint64_t taken_ns
 
 		if (p->pidfd < 0 || changed == p->code_told)
 			continue;
-		if (sink->read_all_maps(sink->ctx, p->pid, &maps))
+		p->code_told = changed;
+		if (!p->ended && sink->read_all_maps(sink->ctx, p->pid, &maps))
 			tell_code(ps, i, changed, taken_ns, &maps);
 		maps_release(&maps);
 	}

@@ -34,12 +34,13 @@ static void tell_problem(const struct process *p, struct name_source *from, cons
 		 from->problem);
 }
 
-/* @from begins anew: names of before do not hold any more, whichever file they were in. */
-static void forget_names(struct process *p, struct name_source *from)
+/* @from begins anew: names of before do not hold any more, whichever file they were in.  Those of
+ * the other one are to be taken again. */
+static void forget_names(struct process *p, const struct name_source *from)
 {
-	from->anew = false;
+	p->perf_map.source.anew = p->jitdump.source.anew = false;
 	if (from == &p->jitdump.source)
-		p->perf_map.offset = p->perf_map.tail_len = 0;
+		perf_map_restart(&p->perf_map);
 	else
 		jitdump_restart(&p->jitdump);
 }
@@ -54,13 +55,14 @@ static int write_names(struct session *s, struct process *p, const struct code_l
 							       ? MLK_CODE_NAMES_JITDUMP
 							       : MLK_CODE_NAMES_PERF_MAP,
 					     .flags = from->anew ? MLK_CODE_NAMES_ANEW : 0,
-					     .left_out = from->left_out + from->beyond,
+					     .left_out = name_source_missing(from),
 					     .problem = from->problem ? from->problem : "",
 					     .nr = list->nr,
 					     .names = list->v};
 
-	if (!list->nr && (!from->problem || from->told))
+	if (!list->nr && !name_source_is_news(from))
 		return 0;
+	from->written = name_source_missing(from) + 1;
 	if (from->anew)
 		forget_names(p, from);
 	return mlk_writer_code_names(s->out.writer, &names);
@@ -94,13 +96,15 @@ static void find_sizes(const struct process *p, struct code_list *list)
 
 /* Take the next part of @from.  Returns whether there is more. */
 static bool take_part(struct session *s, struct process *p, struct name_source *from,
-		      uint64_t time_ns)
+		      uint64_t time_ns, bool last)
 {
 	struct code_list list = {0};
 	bool more = false;
 	char *text;
 	int err = from == &p->jitdump.source
-			  ? jitdump_read(&p->jitdump, s->no_file_names, &list, &text, &more)
+			  ? jitdump_read(&p->jitdump, &p->target,
+					 &(struct jitdump_how){s->no_file_names, last}, &list,
+					 &text, &more)
 			  : perf_map_read(&p->perf_map, &p->target, s->no_file_names, &list, &text,
 					  &more);
 
@@ -114,6 +118,14 @@ static bool take_part(struct session *s, struct process *p, struct name_source *
 	return more && !err;
 }
 
+/* Take what there is of @from, or some of it while the process runs. */
+static void take_parts(struct session *s, struct process *p, struct name_source *from,
+		       uint64_t time_ns, bool last)
+{
+	for (int i = 0; take_part(s, p, from, time_ns, last) && (last || i < STEPS); i++)
+		;
+}
+
 void session_sample_names(struct session *s, struct process *p, bool last)
 {
 	struct perf_map *m = &p->perf_map;
@@ -123,10 +135,10 @@ void session_sample_names(struct session *s, struct process *p, bool last)
 
 	if (s->out.err || s->looks || (!last && !is_due(m, now_ns)))
 		return;
-	for (int i = 0; take_part(s, p, &m->source, time_ns) && (last || i < STEPS); i++)
-		;
-	for (int i = 0; take_part(s, p, &p->jitdump.source, time_ns) && (last || i < STEPS); i++)
-		;
+	take_parts(s, p, &p->jitdump.source, time_ns, last);
+	take_parts(s, p, &m->source, time_ns, last);
+	/* the map may have begun anew */
+	take_parts(s, p, &p->jitdump.source, time_ns, last);
 	tell_problem(p, &m->source, "/tmp/perf-", m->inner);
 	tell_problem(p, &p->jitdump.source, "jit-", jitdump_number(&p->jitdump));
 	m->last_ns = now_ns;
