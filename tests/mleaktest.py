@@ -188,8 +188,9 @@ def command_of(recorder):
 
 def end_process(process):
     """End @process, and what it started, each by its pid."""
-    pids = descendants(process.pid)
-    if process.poll() is None:
+    pids = []
+    if process.poll() is None:  # else the number may be another process's by now
+        pids = descendants(process.pid)
         process.kill()
     for pid in pids:
         try:
