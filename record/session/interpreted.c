@@ -25,13 +25,8 @@ void session_look_for_interpreter(struct session *s, struct process *p, const st
 
 	if (s->looks)
 		return;
-	if (program != in->program) { /* it runs another program */
-		interpreter_release(in);
-		if (in->program) {
-			perf_map_execed(&p->perf_map);
-			jitdump_execed(&p->jitdump);
-		}
-	}
+	if (program != in->program)
+		interpreter_release(in); /* it runs another program */
 	in->program = program;
 	if (!interpreter_look(in, &p->target, maps, since_ns))
 		return;

@@ -250,6 +250,19 @@ static void golang(void *ctx, pid_t pid, struct event_go *go)
 		session_find_golang(p, go);
 }
 
+/* If @p runs another program than when its mappings were read last, names of generated code from
+ * before do not hold. */
+static void look_at_program(const struct session *s, struct process *p)
+{
+	uint32_t program = preload_program_of(s->preload, p->target.pid);
+	uint32_t before = p->interpreter.program;
+
+	if (!before || before == program)
+		return;
+	perf_map_execed(&p->perf_map);
+	jitdump_execed(&p->jitdump);
+}
+
 static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 {
 	struct session *s = ctx;
@@ -264,13 +277,14 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 		return false;
 	maps_keep_code(maps);
 	inject_leave_out(maps);
+	look_at_program(s, p);
+	jitdump_take_markers(&p->jitdump, &p->target, maps);
 	if (s->inject)
 		session_look_for_allocators(s, p, maps);
 	for (size_t i = 0; i < maps->nr; i++)
 		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
 							      s->out.writer, &maps->v[i]));
 	session_look_for_interpreter(s, p, maps, clock_now_ns());
-	jitdump_take_markers(&p->jitdump, &p->target, maps);
 	return true;
 }
 
