@@ -96,6 +96,13 @@ def parse_totals(text):
                   *complete)
 
 
+def cut_stacks(text):
+    """The stacks that the report says to be incomplete because the machine was busy: what is older than its
+    event is what a stack that was cut has left behind."""
+    return sum(number(nr) for nr in re.findall(
+        r"incomplete, (?:cut while the buffer was filling up|bytes older than the event): ([\d,]+)$", text, re.M))
+
+
 def parse_tree(text):
     """The lines of the tree, without their branch marks and places in the source."""
     found = re.findall(r"^ *([\d,]+) +([\d,]+)  [ |`-]*(\S.*?)(?:  \S.*)?$", text, re.M)
