@@ -3,6 +3,7 @@
 #include "report/name/stack_id.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "mleak.h"
@@ -172,14 +173,18 @@ static void warn_of_generated(const struct report_run *job)
 	const struct generated_names *names = &job->leaks->spaces->names;
 
 	char *problem = names->problem ? text_escape(names->problem) : NULL;
+	char bytes[64] = "";
 
+	if (names->left_out_bytes)
+		snprintf(bytes, sizeof(bytes), " (%" PRIu64 " bytes of it were left out)",
+			 names->left_out_bytes);
 	if (problem)
-		log_warn("names of generated code of process %" PRIu32 " are missing in '%s': its "
-			 "%s %s (%" PRIu64 " bytes of it were left out)",
+		log_warn("names of generated code of process %" PRIu32
+			 " are missing in '%s': its %s %s%s",
 			 names->problem_tgid, job->shown,
 			 names->problem_source == MLK_CODE_NAMES_JITDUMP ? "jit-PID.dump"
 									 : "/tmp/perf-PID.map",
-			 problem, names->left_out_bytes);
+			 problem, bytes);
 	free(problem);
 	if (names->left_out)
 		log_warn("'%s' has too many names of generated code: %zu were ignored", job->shown,

@@ -43,5 +43,10 @@ class GeneratedNamesTest(Case):
         self.assertNotIn("\x1b", said[0])
         self.assertIn("and long", said[0])
 
+    def test_a_file_of_which_nothing_is_known_has_no_bytes(self):
+        said = self.warnings(left_out(b"cannot be opened", 0))
+        self.assertEqual(len(said), 1)
+        self.assertTrue(said[0].endswith("its /tmp/perf-PID.map cannot be opened"), said)
+
     def test_where_nothing_is_left_out_nothing_is_said(self):
         self.assertEqual(self.warnings(left_out(b"", 0)), [])
