@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "array.h"
+#include "record/base/clock.h"
 #include "record/base/proc.h"
 
 #define DATA_PAGES 64	 /* the loader's mappings while modules are being read */
@@ -314,9 +315,12 @@ static struct cpu_ring *oldest(const struct sideband *s)
 	return found;
 }
 
-/* In the order of time across the CPUs: of two mappings at one place, the later must win. */
+/* In the order of time across the CPUs: of two mappings at one place, the later must win.  What was
+ * written since the begin stays: of a fork on one CPU, and what the child did on another, the
+ * second might be seen alone. */
 void sideband_read(struct sideband *s, const struct sideband_sink *sink)
 {
+	const uint64_t until_ns = clock_now_ns();
 	struct cpu_ring *ring;
 	struct perf_event_header h;
 
@@ -327,7 +331,7 @@ void sideband_read(struct sideband *s, const struct sideband_sink *sink)
 		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 		ring->tail = ring->page->data_tail;
 	}
-	while ((ring = oldest(s)) != NULL) {
+	while ((ring = oldest(s)) != NULL && ring->next_ns <= until_ns) {
 		copy_out(s, ring, ring->tail, &h, sizeof(h));
 		copy_out(s, ring, ring->tail, s->record, h.size);
 		ring->tail += h.size;
@@ -335,7 +339,7 @@ void sideband_read(struct sideband *s, const struct sideband_sink *sink)
 	}
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++)
 		if (s->rings[cpu].page)
-			__atomic_store_n(&s->rings[cpu].page->data_tail, s->rings[cpu].head,
+			__atomic_store_n(&s->rings[cpu].page->data_tail, s->rings[cpu].tail,
 					 __ATOMIC_RELEASE);
 }
 

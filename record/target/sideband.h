@@ -43,7 +43,7 @@ int sideband_add(struct sideband *s, pid_t pid);
 /* Descriptors that become readable with a notice: the @i-th, or -1 when there are no more. */
 int sideband_fd(const struct sideband *s, int i);
 
-/* Hand all notices that are waiting to @sink. */
+/* Hand all notices of before this call to @sink. */
 void sideband_read(struct sideband *s, const struct sideband_sink *sink);
 
 /* Listen no more; NULL is allowed. */
