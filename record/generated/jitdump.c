@@ -39,8 +39,6 @@ struct debug_info {
 	int32_t line, discriminator;
 };
 
-#define HEAD_BYTES (sizeof(struct record_header) + sizeof(struct load))
-
 /* A record, or its begin if it is longer. */
 struct record {
 	struct record_header header;
@@ -183,15 +181,13 @@ static void read_begin(struct jitdump *j)
 
 	if (pread(j->fd, &header, sizeof(header), 0) != sizeof(header))
 		return;
-	if (j->offset && !memcmp(&header, &j->header, sizeof(header)))
-		return;
-	if (j->offset || (j->is_broken && memcmp(&header, &j->header, sizeof(header)) != 0)) {
+	if (j->offset || j->is_broken) {
+		if (!memcmp(&header, &j->header, sizeof(header)))
+			return;
 		begin_file(j);
 		j->source.anew = true;
 	}
 	j->header = header;
-	if (j->is_broken)
-		return;
 	if (header.magic != MAGIC || header.total_size < sizeof(header))
 		give_up(j, "has records that are none");
 	else
@@ -257,7 +253,7 @@ static int take_load(struct jitdump *j, struct record *r, size_t len, bool no_fi
 	return err ? err : 1;
 }
 
-/* Take the record @r with @len bytes of a body, of @total in the file. */
+/* Take the record @r, of whose body @len bytes were read. */
 static int take_record(struct jitdump *j, struct record *r, size_t len, bool no_files,
 		       struct code_list *list, char **to)
 {
