@@ -54,8 +54,8 @@ $(O)/tests/bench/inject_target: tests/live/inject_target.c
 	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -fno-builtin -Wall -Wextra -I. -pthread -o $@ $<
 
 ## bench-stops: measure how long threads are stopped by --backend inject, asleep, at work, and on a busy machine
-bench-stops: all $(O)/tests/bench/inject_target
-	$(Q)python3 tests/bench/stops.py $(O)/mleak $(O)/tests/bench/inject_target
+bench-stops: all $(addprefix $(O)/tests/bench/,inject_target bare_stop)
+	$(Q)python3 tests/bench/stops.py $(O)/mleak $(addprefix $(O)/tests/bench/,inject_target bare_stop)
 
 ## bench-report: measure how long a report takes, against heaptrack_print and perf report (as root, some minutes)
 bench-report: all
@@ -119,6 +119,11 @@ $(O)/tests/bench/kernel_load: tests/bench/kernel_load.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -D_GNU_SOURCE -o $@ $<
+
+$(O)/tests/bench/bare_stop: tests/bench/bare_stop.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -D_GNU_SOURCE -Wall -Wextra -o $@ $<
 
 $(O)/tests/bench/kmem_peer: tests/bench/kmem_peer.c tests/bench/kmem_peer.bpf.c
 	$(call say,CC,$@)

@@ -1,10 +1,11 @@
 """How long `record --backend inject` stops the threads of a process, at attach and at the end.
 
-usage: stops.py MLEAK TARGET [ROUNDS [THREADS]]
+usage: stops.py MLEAK TARGET BARE_STOP [ROUNDS [THREADS]]
 
 TARGET is tests/live/inject_target.c.  Its threads sleep, or all work, which is more than two
 processors can do; and in a third row they work beside eight busy loops.  mleak says itself how long
-each thread was stopped at most, from when it was asked to stop until it was let go.
+each thread was stopped at most, from when it was asked to stop until it was let go.  Beside it, in
+turns, bare_stop does nothing but stop all and let them go, as often as mleak does.
 """
 
 import os
@@ -19,8 +20,8 @@ SAID = re.compile(r"threads were stopped (\d+) times, for ([\d.]+) ms at most; a
                   r"system calls for mleak, for ([\d.]+) ms")
 
 
-def measure(mleak, target, rounds, threads, works):
-    """The longest stops of all threads, and of one for system calls, in each round; milliseconds."""
+def measure(mleak, target, bare, rounds, threads, works):
+    """The longest stops of all threads, of one for system calls, and by @bare, in each round; milliseconds."""
     process = subprocess.Popen([target, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     process.stdout.readline()
     if works:
@@ -35,7 +36,8 @@ def measure(mleak, target, rounds, threads, works):
             stops = SAID.search(said)
             if not stops:
                 raise SystemExit("it does not say how long they were stopped: " + said)
-            found.append((float(stops[2]), float(stops[3])))
+            alone = [float(subprocess.check_output([bare, str(process.pid)])) for _ in range(int(stops[1]))]
+            found.append((float(stops[2]), float(stops[3]), max(alone)))
     process.communicate()
     if process.returncode:
         raise SystemExit("the program failed")
@@ -43,20 +45,21 @@ def measure(mleak, target, rounds, threads, works):
 
 
 def print_row(name, found):
-    for what, values in zip(("all threads", "one thread"), zip(*found)):
+    for what, values in zip(("all threads", "one thread", "bare"), zip(*found)):
         print("%-28s %-12s %8.2f  (%.2f to %.2f)" % (name, what, statistics.median(values), min(values), max(values)))
+    print("%-28s %-12s %8.2f" % (name, "all / bare", statistics.median(ours / bare for ours, _, bare in found)))
 
 
 def main():
-    mleak, target = (os.path.abspath(path) for path in sys.argv[1:3])
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 15
-    threads = int(sys.argv[4]) if len(sys.argv) > 4 else 64
+    programs = [os.path.abspath(path) for path in sys.argv[1:4]]
+    rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 15
+    threads = int(sys.argv[5]) if len(sys.argv) > 5 else 64
     print("%d threads; milliseconds, median of %d attaches; load %.1f" % (threads, rounds, os.getloadavg()[0]))
-    print_row("they sleep", measure(mleak, target, rounds, threads, False))
-    print_row("they work", measure(mleak, target, rounds, threads, True))
+    print_row("they sleep", measure(*programs, rounds, threads, False))
+    print_row("they work", measure(*programs, rounds, threads, True))
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(BUSY_LOOPS)]
     try:
-        print_row("beside %d busy loops" % BUSY_LOOPS, measure(mleak, target, rounds, threads, True))
+        print_row("beside %d busy loops" % BUSY_LOOPS, measure(*programs, rounds, threads, True))
     finally:
         for loop in loops:
             loop.kill()
