@@ -1,4 +1,4 @@
-/* frames.h - the frames of CPython, sent before the allocation that they made */
+/* frames.h - the frames of CPython and PHP, sent before the allocation that they made */
 #ifndef MLEAK_BPF_FRAMES_H
 #define MLEAK_BPF_FRAMES_H
 
@@ -9,7 +9,7 @@
 #define PYTHON_READ(to, addr, len) bpf_probe_read_user((to), (len), (const void *)(addr))
 #define PYTHON_INLINE		   static __always_inline
 
-#include "bpf/python_walk.h"
+#include "bpf/frames_walk.h"
 
 /* Where it is, by process. */
 struct {
@@ -82,7 +82,7 @@ __noinline int add_frame(struct frames_event *e, const struct event_python *py)
 		e->event.flags |= EVENT_FRAMES_CUT;
 		return 1;
 	}
-	err = python_step(&e->walk, py, &e->frames[nr]);
+	err = frames_step(&e->walk, py, &e->frames[nr]);
 	if (err < 0)
 		e->event.flags |= EVENT_FRAMES_BROKEN;
 	if (err)
@@ -166,6 +166,57 @@ static __always_inline void copy_lines(struct frames_event *e, __u64 lines)
 		e->code.lines_len = (__u32)len;
 }
 
+/* Copy at most @most bytes, a constant, of the string at @addr of PHP to @to.  Returns how many;
+ * none if it cannot be read. */
+static __always_inline __u32 copy_php_text(struct python_walk *w, __u64 addr, void *to, __u32 most)
+{
+	__u64 len;
+
+	if (!python_is_address(addr) || PYTHON_READ(w->part, addr + PHP_TEXT_LENGTH, 8))
+		return 0;
+	len = w->part[0] < most ? w->part[0] : most;
+	barrier_var(len);
+	if (len > most || bpf_probe_read_user(to, len, (void *)(addr + PHP_TEXT)))
+		return 0;
+	return (__u32)len;
+}
+
+/* Set the texts of @e->code, of the function of PHP in @e->walk: its lines are the name of its
+ * class.  Not static: it is verified once. */
+__noinline int copy_php_code(struct frames_event *e, const struct event_python *py)
+{
+	struct python_walk *w;
+	__u64 class;
+
+	if (!e || !py)
+		return 0;
+	w = &e->walk;
+	class = w->code[PHP_FUNCTION_CLASS];
+	e->code.name.width = e->code.file.width = 1;
+	e->code.name.len = copy_php_text(w, w->code[py->code_name & PYTHON_WORD_MAX],
+					 e->code.name_bytes, EVENT_CODE_NAME);
+	e->code.file.len = copy_php_text(w, w->code[py->code_file & PYTHON_WORD_MAX],
+					 e->code.file_bytes, EVENT_CODE_FILE);
+	e->code.first_line = (__u32)w->code[py->code_line & PYTHON_WORD_MAX];
+	e->code.lines_len = 0;
+	if (class && !PYTHON_READ(w->part, class + PHP_CLASS_NAME, 8))
+		e->code.lines_len = copy_php_text(w, w->part[0], e->code.lines, EVENT_CODE_NAME);
+	return 0;
+}
+
+/* The same of CPython's code object. */
+static __always_inline void copy_python_code(struct frames_event *e, const struct event_python *py,
+					     __u64 code)
+{
+	e->code.first_line = 0;
+	bpf_probe_read_user(&e->code.first_line, 4, (void *)(code + py->first_line));
+	copy_text(&e->walk, py, e->walk.code[py->code_name & PYTHON_WORD_MAX], &e->code.name,
+		  e->code.name_bytes, EVENT_CODE_NAME);
+	copy_text(&e->walk, py, e->walk.code[py->code_file & PYTHON_WORD_MAX], &e->code.file,
+		  e->code.file_bytes, EVENT_CODE_FILE);
+	copy_lines(e, e->walk.code[py->code_lines & PYTHON_WORD_MAX]);
+}
+
 /* Send the code object of frame @i of @e, unless it was sent.  What fails is noted in @e: of a
  * result the verifier would follow each number of failures.  Not static: it is verified once. */
 __noinline int send_code(struct thread_state *st, struct frames_event *e,
@@ -181,19 +232,17 @@ __noinline int send_code(struct thread_state *st, struct frames_event *e,
 	if (!code || bpf_map_lookup_elem(&sent, &key))
 		return 0;
 	e->unsent++;
-	if (PYTHON_READ(e->walk.code, code, PYTHON_CODE_BYTES))
+	if (py->shape == PYTHON_IS_PHP ? PYTHON_READ(e->walk.code, code, PHP_FUNCTION_BYTES)
+				       : PYTHON_READ(e->walk.code, code, PYTHON_CODE_BYTES))
 		return 0;
 	e->code.id = st->id;
 	e->code.code = code;
 	e->code.digest = e->frames[i].digest;
 	e->code.version = py->version;
-	e->code.first_line = 0;
-	bpf_probe_read_user(&e->code.first_line, 4, (void *)(code + py->first_line));
-	copy_text(&e->walk, py, e->walk.code[py->code_name & PYTHON_WORD_MAX], &e->code.name,
-		  e->code.name_bytes, EVENT_CODE_NAME);
-	copy_text(&e->walk, py, e->walk.code[py->code_file & PYTHON_WORD_MAX], &e->code.file,
-		  e->code.file_bytes, EVENT_CODE_FILE);
-	copy_lines(e, e->walk.code[py->code_lines & PYTHON_WORD_MAX]);
+	if (py->shape == PYTHON_IS_PHP)
+		copy_php_code(e, py);
+	else
+		copy_python_code(e, py, code);
 	len = e->code.lines_len <= EVENT_CODE_LINES ? e->code.lines_len : 0;
 	len = whole_lines(__builtin_offsetof(struct event_code_sent, lines) + len);
 	barrier_var(len);
@@ -221,6 +270,18 @@ static __always_inline void send_codes(struct thread_state *st, struct frames_ev
 		bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
 }
 
+/* Go to the innermost frame of CPython of @task, which runs.  -1: it executes none. */
+static __always_inline int find_python_frame(struct python_walk *w, const struct event_python *py,
+					     struct task_struct *task)
+{
+	__u64 thread = BPF_CORE_READ(task, thread.fsbase);
+	__u64 state = python_current_state(w, py, thread);
+
+	if (!python_is_own(w, py, state, thread))
+		state = python_kept_state(w, py, thread);
+	return python_begin(w, py, state, thread);
+}
+
 /* Send the frames of the thread @st, if it executes any, for an allocation at @sp.  Not static: it
  * is verified once. */
 __noinline int record_frames(struct thread_state *st, __u64 sp)
@@ -228,7 +289,6 @@ __noinline int record_frames(struct thread_state *st, __u64 sp)
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct event_python *py;
 	struct frames_event *e;
-	__u64 thread, state;
 	__u32 tgid;
 
 	if (!st)
@@ -242,11 +302,8 @@ __noinline int record_frames(struct thread_state *st, __u64 sp)
 		count(&drops.frames);
 		return 0;
 	}
-	thread = BPF_CORE_READ(task, thread.fsbase);
-	state = python_current_state(&e->walk, py, thread);
-	if (!python_is_own(&e->walk, py, state, thread))
-		state = python_kept_state(&e->walk, py, thread);
-	if (python_begin(&e->walk, py, state, thread))
+	if (py->shape == PYTHON_IS_PHP ? php_begin(&e->walk, py, event_tid(st->id) == tgid)
+				       : find_python_frame(&e->walk, py, task))
 		return 0;
 	e->event.id = st->id;
 	e->event.sp = sp;

@@ -1,4 +1,4 @@
-/* python.h - what is sent of CPython's frames, and where they are in a process
+/* python.h - what is sent of CPython's and PHP's frames, and where they are in a process
  *
  * A frame is told by its code object, which has name, file and lines, and by how far it has come in
  * it.  The recorder reads a code object once.  Another may get its address: so a digest of what it
@@ -26,7 +26,11 @@ enum python_shape {
 	PYTHON_FLAGGED, /* 3.11: in the outermost of a call, a byte is not 0 */
 	PYTHON_SHIMS,	/* since 3.12: a frame that is none, PYTHON_OWNER_SHIM, is behind the
 			   outermost */
+	PYTHON_IS_PHP,	/* they are PHP's: see php_walk.h */
 };
+
+/* Of event_python.version: the rest is PHP's, 0x0802 */
+#define PYTHON_PHP_VERSION (1u << 31)
 
 #define PYTHON_OWNER_SHIM 3 /* or above: owned by the machine's stack, or by the interpreter */
 #define PYTHON_DIRECT	  0xffffu /* as cframe_frame: state_frame is the innermost frame itself */
@@ -34,7 +38,7 @@ enum python_shape {
 /* Where in a process what is; offsets are bytes, words have 8.  All 0: there is no interpreter. */
 struct event_python {
 	__u64 current;	    /* as current_kind, an enum python_current, has it */
-	__u64 code_type;    /* address of PyCode_Type */
+	__u64 code_type;    /* address of PyCode_Type; of PHP that of zend_ce_generator */
 	__u64 key;	    /* address of the Py_tss_t by which each thread keeps its own state */
 	__u32 version;	    /* as PY_VERSION_HEX >> 16: 0x030b */
 	__u32 program;	    /* of a library: preload_process.program */
@@ -59,8 +63,9 @@ struct event_python {
 
 /* What is sent of a frame, the innermost first. */
 struct event_frame {
-	__u64 code;   /* address of the code object; and EVENT_FRAME_ENTRY */
-	__u32 at;     /* bytes of instructions before the one executed last, and 2; 0: none was */
+	__u64 code; /* address of the code object; and EVENT_FRAME_ENTRY */
+	__u32 at; /* bytes of instructions before the one executed last, and 2; 0: none was; of PHP
+		     its line, and 2 */
 	__u32 digest; /* of the code object, as python_digest() has it */
 };
 
@@ -106,7 +111,7 @@ struct event_code_sent {
 	__u32 lines_len; /* PYTHON_NO_LINES: it is too long, and the recorder has to read it */
 	struct python_text name, file;
 	__u8 name_bytes[EVENT_CODE_NAME], file_bytes[EVENT_CODE_FILE];
-	__u8 lines[EVENT_CODE_LINES + EVENT_LINE]; /* lines_len of them */
+	__u8 lines[EVENT_CODE_LINES + EVENT_LINE]; /* lines_len of them; of PHP the class */
 };
 
 /* On the way from frame to frame: what was read last. */
@@ -116,6 +121,9 @@ struct python_walk {
 	__u64 code[32];	      /* of a code object */
 	__u64 part[4];	      /* of what that points to */
 	__u64 file, file_mix; /* of the frame before */
+	/* Of PHP, generators that delegate to others: the outermost, the one whose frame comes
+	 * next, and the frame of their caller.  0: none do. */
+	__u64 leaf, inner, outer;
 };
 
 #define PYTHON_FRAME_BYTES 72  /* of a frame that are read, */

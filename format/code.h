@@ -5,7 +5,10 @@
 #include "format/trace.h"
 
 /* What interprets a program. */
-enum mlk_language { MLK_LANGUAGE_PYTHON = 1 /* CPython */ };
+enum mlk_language { MLK_LANGUAGE_PYTHON = 1 /* CPython */, MLK_LANGUAGE_PHP = 2 };
+
+/* Static text: "Python", "PHP"; "an interpreter" of one that is not known. */
+const char *mlk_language_text(uint32_t language);
 
 /* How lines are told by the bytes of a function. */
 enum mlk_line_table {
@@ -13,6 +16,7 @@ enum mlk_line_table {
 	MLK_LINES_CPYTHON_311 = 1, /* co_linetable from CPython 3.11 on */
 	MLK_LINES_CPYTHON_310 = 2, /* co_linetable of 3.10 */
 	MLK_LINES_CPYTHON_38 = 3,  /* co_lnotab up to 3.9 */
+	MLK_LINES_PLACE = 4,	   /* no bytes: a frame's place is its line, and 2 */
 };
 
 /* A function of an interpreted program. */

@@ -25,7 +25,8 @@ void info_interpreters_put(const struct interpreted *in)
 	for (size_t i = 0; i < in->nr_of; i++) {
 		const struct mlk_interpreter *of = &in->all_of[i];
 
-		printf("%-12s %" PRIu32 " Python ", "interpreter", of->tgid);
+		printf("%-12s %" PRIu32 " %s ", "interpreter", of->tgid,
+		       mlk_language_text(of->language));
 		text_print(stdout, of->version);
 		if (of->known) {
 			put_counts(of);

@@ -162,8 +162,9 @@ static void warn_of_interpreters(const struct report_run *job)
 
 		if (!of->known)
 			log_warn("stacks of process %" PRIu32 " in '%s' lack the functions of "
-				 "Python %s: %s",
-				 of->tgid, job->shown, of->version, of->why);
+				 "%s %s: %s",
+				 of->tgid, job->shown, mlk_language_text(of->language), of->version,
+				 of->why);
 	}
 }
 

@@ -93,6 +93,17 @@ int mlk_interpreter_decode(struct mlk_dec *d, struct mlk_arena *text, struct mlk
 	return d->bad ? MLK_E_CORRUPT : 0;
 }
 
+const char *mlk_language_text(uint32_t language)
+{
+	static const char *const texts[] = {
+		[MLK_LANGUAGE_PYTHON] = "Python",
+		[MLK_LANGUAGE_PHP] = "PHP",
+	};
+
+	return language && language < sizeof(texts) / sizeof(texts[0]) ? texts[language]
+								       : "an interpreter";
+}
+
 const char *mlk_interpreted_text(enum mlk_interpreted count)
 {
 	static const char *const texts[MLK_INTERPRETED_NR] = {

@@ -11,7 +11,7 @@
 #define PYTHON_READ(to, addr, len) target_read_memory(t, (addr), (to), (len))
 #define PYTHON_INLINE		   static inline
 
-#include "bpf/python_walk.h"
+#include "bpf/frames_walk.h"
 
 /* Append character @c to @to as UTF-8; what would move a cursor is a question mark.  Returns the
  * end. */
@@ -58,6 +58,75 @@ static char *make_text(const struct python_text *shape, const uint8_t *from)
 	*to = '\0';
 	made = realloc(text, (size_t)(to - text) + 1);
 	return made ? made : text;
+}
+
+/* The character that begins at @from, before @end, in UTF-8; *@len: its bytes.  What is none is a
+ * question mark of one byte. */
+static uint32_t next_character(const uint8_t *from, const uint8_t *end, size_t *len)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	uint32_t c = *from;
+
+	*len = c < 0x80 ? 1 : c >= 0xc0 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : 4;
+	if (*len == 1)
+		return c;
+	if (c >= 0xc0 && c < 0xf8 && (size_t)(end - from) >= *len) {
+		size_t i = 1;
+
+		for (c &= 0x7fu >> *len; i < *len && (from[i] & 0xc0) == 0x80; i++)
+			c = c << 6 | (from[i] & 0x3f);
+		if (i == *len && c >= least[*len])
+			return c;
+	}
+	*len = 1;
+	return '?';
+}
+
+/* Append the text of @len bytes at @from, up to a byte that is 0, to @to, with room for @room
+ * bytes. Returns the end. */
+static char *put_bytes(char *to, size_t room, const uint8_t *from, uint32_t len)
+{
+	const uint8_t *end = from + len;
+	const char *last = to + room;
+
+	while (from < end && *from && to + 4 <= last) {
+		size_t bytes;
+
+		to = put_character(to, next_character(from, end, &bytes));
+		from += bytes;
+	}
+	return to;
+}
+
+/* The name of a function of PHP, from the class, the one of a file's own code is none; NULL: no
+ * memory. */
+static char *make_php_name(const struct code_parts *parts)
+{
+	char *text = malloc(2 * MLK_MAX_STRING), *to = text, *made;
+
+	if (!text)
+		return NULL;
+	if (!parts->name.len) {
+		strcpy(text, "{main}");
+		to += strlen(text);
+	} else if (parts->lines_len) {
+		to = put_bytes(to, MLK_MAX_STRING / 2, parts->lines, parts->lines_len);
+		to = stpcpy(to, "::");
+	}
+	to = put_bytes(to, MLK_MAX_STRING / 2 - 8, parts->name_bytes, parts->name.len);
+	*to = '\0';
+	made = realloc(text, (size_t)(to - text) + 1);
+	return made ? made : text;
+}
+
+/* The file of a function of PHP; NULL: no memory. */
+static char *make_php_file(const struct code_parts *parts)
+{
+	char *text = malloc(MLK_MAX_STRING + 1);
+
+	if (text)
+		*put_bytes(text, MLK_MAX_STRING, parts->file_bytes, parts->file.len) = '\0';
+	return text;
 }
 
 static bool is_whole(const struct mlk_code *code)
@@ -113,6 +182,14 @@ bool code_take(struct mlk_code *code, const struct code_parts *parts)
 {
 	const struct python_layout *layout = python_layout(parts->version);
 
+	if (parts->version & PYTHON_PHP_VERSION) {
+		*code = (struct mlk_code){.language = MLK_LANGUAGE_PHP,
+					  .first_line = parts->first_line,
+					  .line_table = MLK_LINES_PLACE,
+					  .name = make_php_name(parts),
+					  .file = make_php_file(parts)};
+		return is_whole(code);
+	}
 	if (!layout)
 		return false;
 	*code = (struct mlk_code){.language = MLK_LANGUAGE_PYTHON,
@@ -194,7 +271,46 @@ static bool is_same(const struct target *t, struct python_walk *w, const struct 
 	uint32_t now = 0;
 
 	w->file = 0;
-	return !python_digest(t, w, py, address, &now) && now == digest;
+	w->file_mix = 0;
+	return !frames_digest(t, w, py, address, &now) && now == digest;
+}
+
+/* Read the string at @addr of PHP to @to, at most @most bytes.  Returns how many; 0 if it cannot be
+ * read. */
+static uint32_t read_php_text(const struct target *t, uint64_t addr, uint8_t *to, uint32_t most)
+{
+	uint64_t len = 0;
+
+	if (!python_is_address(addr) ||
+	    target_read_memory(t, addr + PHP_TEXT_LENGTH, &len, sizeof(len)))
+		return 0;
+	len = len < most ? len : most;
+	return target_read_memory(t, addr + PHP_TEXT, to, len) ? 0 : (uint32_t)len;
+}
+
+static bool read_php_code(struct mlk_code *code, const struct target *t,
+			  const struct event_python *py, uint64_t address, uint32_t digest)
+{
+	uint8_t name[PYTHON_NAME_MAX], file[PYTHON_FILE_MAX], class[PYTHON_NAME_MAX];
+	struct code_parts parts = {.version = py->version,
+				   .name.width = 1,
+				   .file.width = 1,
+				   .name_bytes = name,
+				   .file_bytes = file,
+				   .lines = class};
+	struct python_walk w, after;
+	uint64_t class_name;
+
+	if (!is_same(t, &w, py, address, digest))
+		return false;
+	parts.first_line = (uint32_t)w.code[py->code_line];
+	parts.name.len = read_php_text(t, w.code[py->code_name], name, sizeof(name));
+	parts.file.len = read_php_text(t, w.code[py->code_file], file, sizeof(file));
+	if (w.code[PHP_FUNCTION_CLASS] &&
+	    !target_read_memory(t, w.code[PHP_FUNCTION_CLASS] + PHP_CLASS_NAME, &class_name,
+				sizeof(class_name)))
+		parts.lines_len = read_php_text(t, class_name, class, sizeof(class));
+	return is_same(t, &after, py, address, digest) && code_take(code, &parts);
 }
 
 bool code_read(struct mlk_code *code, const struct target *t, const struct event_python *py,
@@ -204,6 +320,8 @@ bool code_read(struct mlk_code *code, const struct target *t, const struct event
 	struct python_walk w, after;
 
 	*code = (struct mlk_code){.language = MLK_LANGUAGE_PYTHON};
+	if (py->shape == PYTHON_IS_PHP)
+		return read_php_code(code, t, py, address, digest);
 	if (!layout || !is_same(t, &w, py, address, digest))
 		return false;
 	if (target_read_memory(t, address + py->first_line, &code->first_line,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/interpreter/php_find.h"
 #include "record/interpreter/thread_values.h"
 
 #define LOOKED (sizeof(((struct interpreter *)0)->looked) / sizeof(uint64_t))
@@ -36,9 +37,9 @@ static bool look_for_interpreter(struct interpreter *in, const struct target *t,
 	for (size_t i = 0; !in->found && i < maps->nr; i++) {
 		const struct mlk_mapping *m = &maps->v[i];
 
-		if (m->perms & MLK_PERM_X && m->inode && python_is_likely(m) &&
-		    !was_examined(in, m))
-			in->found = python_find(&in->place, t, m);
+		if (m->perms & MLK_PERM_X && m->inode &&
+		    (python_is_likely(m) || php_is_likely(m)) && !was_examined(in, m))
+			in->found = python_find(&in->place, t, m) || php_find(&in->place, t, m);
 		if (!in->found)
 			continue;
 		if (in->place.at.current_kind == PYTHON_DYNAMIC && has_musl(maps)) {
@@ -195,7 +196,7 @@ int interpreter_frames(struct interpreter *in, struct code_table *codes, const s
 int interpreter_write(const struct interpreter *in, struct mlk_writer *w, uint32_t tgid)
 {
 	struct mlk_interpreter to = {.tgid = tgid,
-				     .language = MLK_LANGUAGE_PYTHON,
+				     .language = in->place.language,
 				     .time_ns = in->since_ns,
 				     .known = in->place.at.current_kind != 0,
 				     .version = in->place.version,

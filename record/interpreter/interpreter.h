@@ -24,7 +24,7 @@ struct interpreter {
 	bool found;
 	uint64_t since_ns; /* CLOCK_MONOTONIC; 0: it was there from the beginning on */
 	uint32_t program;  /* of a library: preload_process.program when it was looked for */
-	struct python_place place;
+	struct interpreter_place place;
 	struct waiting_frames *waiting;
 	size_t nr_waiting; /* that were needed at one time */
 	uint64_t counts[MLK_INTERPRETED_NR];

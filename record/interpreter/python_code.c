@@ -15,7 +15,7 @@ struct code {
 	uint64_t address;
 };
 
-static bool find_code(struct code *c, Elf *elf, const struct python_symbol *function)
+static bool find_code(struct code *c, Elf *elf, const struct elf_place *function)
 {
 	size_t most = function->size < CODE_MAX ? (size_t)function->size : CODE_MAX;
 
@@ -67,7 +67,7 @@ static uint32_t version_at(Elf *elf, uint64_t address)
 	return major << 24 | minor << 16 | micro << 8;
 }
 
-uint32_t python_code_version(Elf *elf, const struct python_symbol *function)
+uint32_t python_code_version(Elf *elf, const struct elf_place *function)
 {
 	struct code c;
 	uint32_t version = 0;
@@ -161,7 +161,7 @@ static bool find_offset(struct event_python *at, const struct code *c, size_t i)
 	return offset < 0; /* variables are below the control block */
 }
 
-bool python_code_current(struct event_python *at, Elf *elf, const struct python_symbol *function,
+bool python_code_current(struct event_python *at, Elf *elf, const struct elf_place *function,
 			 uint64_t bias)
 {
 	struct code c;

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/interpreter/eval_code.h"
 #include "record/interpreter/python_code.h"
 #include "record/interpreter/python_layout.h"
 #include "record/module/elffile.h"
@@ -31,39 +30,8 @@ bool python_is_likely(const struct mlk_mapping *m)
 	return name && strstr(name, "python");
 }
 
-static void find_symbols(Elf *elf, struct python_symbol *found)
-{
-	struct elf_symbols s = {.elf = elf, .type = SHT_DYNSYM};
-
-	while (elffile_next_symbol(&s)) {
-		const char *name = elffile_symbol_name(&s);
-
-		for (int i = 0; name && i < NR_SYMBOLS; i++)
-			if (s.sym.st_shndx != SHN_UNDEF && s.sym.st_size && !strcmp(name, names[i]))
-				found[i] = (struct python_symbol){s.sym.st_value, s.sym.st_size};
-	}
-}
-
-/* Note the code that interprets, moved by @bias. */
-static void find_ranges(struct python_place *place, Elf *elf, const struct python_symbol *eval,
-			uint64_t bias)
-{
-	struct mlk_code_range all[2] = {{eval->start, eval->start + eval->size}}, swap;
-	uint32_t nr = 1;
-
-	nr += eval_code_cold(elf, all[0].start, all[0].end, &all[1]);
-	if (nr == 2 && all[1].start < all[0].start) {
-		swap = all[0];
-		all[0] = all[1];
-		all[1] = swap;
-	}
-	for (uint32_t i = 0; i < nr; i++)
-		place->ranges[i] = (struct mlk_code_range){all[i].start + bias, all[i].end + bias};
-	place->nr_ranges = nr;
-}
-
 /* PY_VERSION_HEX; 0: it is not told. */
-static uint32_t find_version(Elf *elf, const struct python_symbol *found)
+static uint32_t find_version(Elf *elf, const struct elf_place *found)
 {
 	uint64_t version;
 	size_t len;
@@ -80,7 +48,7 @@ static uint32_t find_version(Elf *elf, const struct python_symbol *found)
 
 /* Find where frames are.  Returns NULL, or why they cannot be read. */
 static const char *find_layout(struct event_python *at, Elf *elf, uint32_t version,
-			       const struct python_symbol *found, uint64_t bias)
+			       const struct elf_place *found, uint64_t bias)
 {
 	const struct python_layout *layout = python_layout(version >> 16);
 	uint64_t words[PYTHON_OFFSETS_WORDS];
@@ -107,7 +75,7 @@ static const char *find_layout(struct event_python *at, Elf *elf, uint32_t versi
 }
 
 /* Fill @place by what was @found in @elf, moved by @bias. */
-static void describe(struct python_place *place, Elf *elf, const struct python_symbol *found,
+static void describe(struct interpreter_place *place, Elf *elf, const struct elf_place *found,
 		     uint64_t bias)
 {
 	uint32_t version = find_version(elf, found);
@@ -116,7 +84,8 @@ static void describe(struct python_place *place, Elf *elf, const struct python_s
 	if (version)
 		snprintf(place->version, sizeof(place->version), "%u.%u.%u", version >> 24,
 			 version >> 16 & 0xff, version >> 8 & 0xff);
-	find_ranges(place, elf, found[EVAL].size ? &found[EVAL] : &found[OLD_EVAL], bias);
+	interpreter_set_ranges(place, elf, found[EVAL].size ? &found[EVAL] : &found[OLD_EVAL],
+			       bias);
 	why = find_layout(&place->at, elf, version, found, bias);
 	if (!why)
 		return;
@@ -124,16 +93,17 @@ static void describe(struct python_place *place, Elf *elf, const struct python_s
 	snprintf(place->why, sizeof(place->why), "%s", why);
 }
 
-bool python_find(struct python_place *place, const struct target *t, const struct mlk_mapping *m)
+bool python_find(struct interpreter_place *place, const struct target *t,
+		 const struct mlk_mapping *m)
 {
-	struct python_symbol found[NR_SYMBOLS] = {{0}};
+	struct elf_place found[NR_SYMBOLS] = {{0}};
 	int fd = target_open_mapped(t, m);
 	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
 	bool is = false;
 
-	*place = (struct python_place){0};
+	*place = (struct interpreter_place){.language = MLK_LANGUAGE_PYTHON};
 	if (elf) {
-		find_symbols(elf, found);
+		interpreter_symbols(elf, names, NR_SYMBOLS, found);
 		is = found[CODE_TYPE].size && (found[EVAL].size || found[OLD_EVAL].size);
 		if (is)
 			describe(place, elf, found,

@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "report/name/symbols.h"
-#include "report/trace/interpreted.h"
+
+static const char *const marks[] = {" [python]", " [php]", " [interpreted]"};
 
 const char *frame_kind_mark(const char *module, const char *function)
 {
 	if (function[0] == '[') /* a remark, which says what it is */
 		return "";
-	if (!strcmp(module, INTERPRETED_MODULE))
-		return " " INTERPRETED_MODULE;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (!strcmp(module, marks[i] + 1))
+			return marks[i];
 	return strcmp(module, NAMES_GENERATED) ? "" : "_[j]";
 }

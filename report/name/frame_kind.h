@@ -4,8 +4,8 @@
 
 /*
  * What is put behind the name @function, of the module with the path @module that
- * symbols_module_path() told, in formats that have no other place for that: " [python]" where it is
- * interpreted; "_[j]" where the process generated its code ("just in time"), as
+ * symbols_module_path() told, in formats that have no other place for that: " [python]" or " [php]"
+ * where it is interpreted; "_[j]" where the process generated its code ("just in time"), as
  * stackcollapse-perf.pl has it; else "".  Static text.
  */
 const char *frame_kind_mark(const char *module, const char *function);

@@ -68,7 +68,9 @@ const char *symbols_module_path(const struct symbols_source *source,
 	if (frame->flags & DWUNW_FRAME_FLAG_GENERATED)
 		return NAMES_GENERATED;
 	if (frame->module == DWUNW_NO_MODULE)
-		return interpreted_is(frame) ? INTERPRETED_MODULE : "";
+		return interpreted_is(frame)
+			       ? interpreted_module(&source->images->interpreted, frame)
+			       : "";
 	path = dwunw_module_path(source->dw, frame->module);
 	if (!path)
 		path = trace_modules_absent_path(source->images, frame->module);

@@ -102,6 +102,8 @@ uint32_t code_line(const struct mlk_code *code, uint32_t offset)
 		.at = code->lines, .end = code->lines + code->lines_len, .line = code->first_line};
 	bool (*next)(struct lines *) = next_location;
 
+	if (code->line_table == MLK_LINES_PLACE)
+		return offset;
 	if (code->line_table == MLK_LINES_CPYTHON_38)
 		return line_by_starts(code, offset);
 	if (code->line_table == MLK_LINES_CPYTHON_310)

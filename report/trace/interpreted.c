@@ -85,18 +85,44 @@ struct dwunw_frame interpreted_frame(const struct mlk_code_frame *frame)
 	return (struct dwunw_frame){.pc = pc, .addr = pc, .module = DWUNW_NO_MODULE};
 }
 
+/* By language; of one that this version does not know the first. */
+static const char *const modules[] = {"[interpreted]", "[python]", "[php]"};
+static const char *const unknown[] = {"[unknown interpreted function]", "[unknown Python function]",
+				      "[unknown PHP function]"};
+
+#define LANGUAGES (sizeof(modules) / sizeof(modules[0]))
+
+/* The function of @frame; NULL: it is not known. */
+static const struct mlk_code *code_of(const struct interpreted *in, const struct dwunw_frame *frame)
+{
+	const uint32_t key[] = {(uint32_t)(frame->pc >> PLACE_BITS), 0};
+	uint32_t at;
+
+	return intern_find_pair(&in->table, key, sizeof(*in->all), &at) ? &in->all[at].code : NULL;
+}
+
+/* The language of @code; of one that is not known that of the first interpreter. */
+static uint32_t language_of(const struct interpreted *in, const struct mlk_code *code)
+{
+	uint32_t language = code ? code->language : in->nr_of ? in->all_of[0].language : 0;
+
+	return language < LANGUAGES ? language : 0;
+}
+
+const char *interpreted_module(const struct interpreted *in, const struct dwunw_frame *frame)
+{
+	return modules[language_of(in, code_of(in, frame))];
+}
+
 void interpreted_symbol(const struct interpreted *in, const struct dwunw_frame *frame,
 			struct dwunw_symbol *symbol)
 {
 	uint32_t place = frame->pc & ((1u << PLACE_BITS) - 1);
-	const uint32_t key[] = {(uint32_t)(frame->pc >> PLACE_BITS), 0};
-	const struct mlk_code *code;
-	uint32_t at;
+	const struct mlk_code *code = code_of(in, frame);
 
-	*symbol = (struct dwunw_symbol){.function = "[unknown Python function]"};
-	if (!intern_find_pair(&in->table, key, sizeof(*in->all), &at))
+	*symbol = (struct dwunw_symbol){.function = unknown[language_of(in, code)]};
+	if (!code)
 		return;
-	code = &in->all[at].code;
 	symbol->function = code->name;
 	symbol->offset = place < 2 ? 0 : place - 2;
 	symbol->file = code->file[0] ? code->file : NULL;

@@ -12,8 +12,6 @@
 #include "report/base/hash_index.h"
 #include "unwind/dwunw.h"
 
-#define INTERPRETED_MODULE "[python]" /* the path of the module that these frames are shown in */
-
 /* A function. */
 struct interpreted_code {
 	uint32_t number, zero; /* for intern_pair() */
@@ -45,6 +43,9 @@ static inline bool interpreted_is(const struct dwunw_frame *frame)
 {
 	return frame->module == DWUNW_NO_MODULE && frame->pc >> 60 == 9;
 }
+
+/* The path of the module that such a frame is shown in: "[python]" or "[php]".  Static text. */
+const char *interpreted_module(const struct interpreted *in, const struct dwunw_frame *frame);
 
 /* Fill @symbol with the names of such a frame, valid until interpreted_release(). */
 void interpreted_symbol(const struct interpreted *in, const struct dwunw_frame *frame,

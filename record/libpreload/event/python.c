@@ -1,4 +1,4 @@
-/* python.c - the frames of CPython at an allocation, and each code object once
+/* python.c - the frames of CPython and PHP at an allocation, and each function once
  *
  * The memory is read as it is: only the thread itself changes its frames and what they hold, also
  * while it does not hold the interpreter's lock.  Of other threads nothing is read.
@@ -20,7 +20,7 @@ __attribute__((always_inline)) static inline int read_memory(void *to, uint64_t 
 	return 0;
 }
 
-#include "bpf/python_walk.h"
+#include "bpf/frames_walk.h"
 
 #define SEEN	   8192u /* code objects; a power of two */
 #define LOOK_AGAIN 64u	 /* at a state that was another thread's: it may be a new one */
@@ -42,7 +42,8 @@ static const struct event_python *learn(struct preload_header *h, uint32_t round
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	known_round = round;
 	/* of the program that this process ran before the addresses mean nothing */
-	if (known.program != preload_state.program || !python_is_address(known.code_type) ||
+	if (known.program != preload_state.program ||
+	    (known.shape != PYTHON_IS_PHP && !python_is_address(known.code_type)) ||
 	    (known.current_kind != PYTHON_THREAD && !python_is_address(known.current)))
 		known.current_kind = PYTHON_NOWHERE;
 	return &known;
@@ -57,6 +58,44 @@ static uint64_t *find_unseen(const struct event_frame *frame, uint64_t *key)
 	*key = python_mix(code, frame->digest) | 1;
 	slot = &seen[*key >> 40 & (SEEN - 1)];
 	return __atomic_load_n(slot, __ATOMIC_RELAXED) == *key ? NULL : slot;
+}
+
+/* Where a function has its texts, and what its lines are; all of these are there. */
+struct parts {
+	struct python_text name, file;
+	uint64_t name_at, file_at, lines_at; /* their characters and bytes */
+	uint64_t lines_len;
+	uint32_t first_line;
+};
+
+/* What is known of the string at @addr of PHP, and in *@at where its characters are. */
+static struct python_text look_at_php_text(uint64_t addr, uint32_t most, uint64_t *at)
+{
+	struct python_text text = {.width = 1};
+	uint64_t len = 0;
+
+	if (addr)
+		(void)PYTHON_READ(&len, addr + PHP_TEXT_LENGTH, 8);
+	text.len = len < most ? (uint32_t)len : most;
+	*at = addr + PHP_TEXT;
+	return text;
+}
+
+/* The parts of the function at @code of PHP, whose lines are the name of its class. */
+static struct parts find_php_parts(const struct event_python *py, uint64_t code)
+{
+	uint64_t words[PHP_FUNCTION_BYTES / 8], class_name;
+	struct parts p = {0};
+
+	(void)PYTHON_READ(words, code, sizeof(words));
+	p.name = look_at_php_text(words[py->code_name], PYTHON_NAME_MAX, &p.name_at);
+	p.file = look_at_php_text(words[py->code_file], PYTHON_FILE_MAX, &p.file_at);
+	p.first_line = (uint32_t)words[py->code_line];
+	if (!words[PHP_FUNCTION_CLASS])
+		return p;
+	(void)PYTHON_READ(&class_name, words[PHP_FUNCTION_CLASS] + PHP_CLASS_NAME, 8);
+	p.lines_len = look_at_php_text(class_name, PYTHON_NAME_MAX, &p.lines_at).len;
+	return p;
 }
 
 /* What is known of the string at @addr. */
@@ -96,33 +135,44 @@ static uint8_t *copy_padded(uint8_t *to, uint64_t from, uint32_t len)
 	return to + python_padded(len);
 }
 
-/* Tell the recorder of the code object of @frame.  False: there is no room. */
-static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64_t sp,
-		      const struct event_python *py, const struct event_frame *frame)
+/* The parts of the code object at @code. */
+static struct parts find_parts(const struct event_python *py, uint64_t code)
 {
-	uint64_t at = frame->code & ~EVENT_FRAME_ENTRY, words[PYTHON_CODE_BYTES / 8], lines, bytes;
-	struct preload_code code = {.version = py->version, .lines_len = PYTHON_NO_LINES};
-	uint64_t name, file;
-	uint32_t len, first_line;
-	struct preload_code *e;
-	uint8_t *to;
+	uint64_t words[PYTHON_CODE_BYTES / 8], name, file, lines;
+	struct parts p;
 
-	(void)PYTHON_READ(words, at, sizeof(words));
+	(void)PYTHON_READ(words, code, sizeof(words));
 	name = words[py->code_name];
 	file = words[py->code_file];
 	lines = words[py->code_lines];
-	(void)PYTHON_READ(&first_line, at + py->first_line, 4);
-	(void)PYTHON_READ(&bytes, lines + 16, 8);
-	code.name = look_at_text(py, name, PYTHON_NAME_MAX);
-	code.file = look_at_text(py, file, PYTHON_FILE_MAX);
-	len = python_padded(code.name.len * code.name.width) +
-	      python_padded(code.file.len * code.file.width) + (uint32_t)sizeof(code);
-	if (bytes > PYTHON_LINES_MAX ||
-	    len + python_padded((uint32_t)bytes) > preload_settings.sizes.ring_size / 4)
-		bytes = 0;
-	else
-		code.lines_len = (uint32_t)bytes;
-	len += python_padded((uint32_t)bytes);
+	(void)PYTHON_READ(&p.first_line, code + py->first_line, 4);
+	(void)PYTHON_READ(&p.lines_len, lines + 16, 8);
+	p.name = look_at_text(py, name, PYTHON_NAME_MAX);
+	p.file = look_at_text(py, file, PYTHON_FILE_MAX);
+	p.name_at = name ? characters_of(py, name) : 0;
+	p.file_at = characters_of(py, file);
+	p.lines_at = lines + 32;
+	return p;
+}
+
+/* Tell the recorder of the function of @frame.  False: there is no room. */
+static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64_t sp,
+		      const struct event_python *py, const struct event_frame *frame)
+{
+	const uint64_t at = frame->code & ~EVENT_FRAME_ENTRY;
+	struct parts p = py->shape == PYTHON_IS_PHP ? find_php_parts(py, at) : find_parts(py, at);
+	const bool no_lines = p.lines_len > PYTHON_LINES_MAX;
+	uint32_t len = python_padded(p.name.len * p.name.width) +
+		       python_padded(p.file.len * p.file.width) +
+		       (uint32_t)sizeof(struct preload_code);
+	const uint32_t bytes = no_lines || len + python_padded((uint32_t)p.lines_len) >
+						       preload_settings.sizes.ring_size / 4
+				       ? 0
+				       : (uint32_t)p.lines_len;
+	struct preload_code *e;
+	uint8_t *to;
+
+	len += python_padded(bytes);
 	to = lane_reserve(h, lane, len + (uint32_t)sizeof(struct preload_base),
 			  (uint32_t)lane->size / 16);
 	if (UNLIKELY(!to))
@@ -132,15 +182,14 @@ static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64
 					    .type = EVENT_CODE,
 					    .after = e->record.after,
 					    .addr = at,
-					    .size = frame->digest | (uint64_t)first_line << 32};
-	e->name = code.name;
-	e->file = code.file;
-	e->lines_len = code.lines_len;
-	e->version = code.version;
-	to = copy_padded((uint8_t *)(e + 1), name ? characters_of(py, name) : 0,
-			 code.name.len * code.name.width);
-	to = copy_padded(to, characters_of(py, file), code.file.len * code.file.width);
-	copy_padded(to, lines + 32, (uint32_t)bytes);
+					    .size = frame->digest | (uint64_t)p.first_line << 32};
+	e->name = p.name;
+	e->file = p.file;
+	e->lines_len = bytes == p.lines_len ? bytes : PYTHON_NO_LINES;
+	e->version = py->version;
+	to = copy_padded((uint8_t *)(e + 1), p.name_at, p.name.len * p.name.width);
+	to = copy_padded(to, p.file_at, p.file.len * p.file.width);
+	copy_padded(to, p.lines_at, bytes);
 	lane_publish(lane, len);
 	return true;
 }
@@ -201,15 +250,40 @@ static uint64_t find_state(struct thread_ring *lane, const struct event_python *
 	return is_own_state(lane, py, state, &lane->python.refused) ? state : 0;
 }
 
+enum { MAIN_THREAD = 1, OTHER_THREAD };
+
+/* Is this the main thread of the process?  It is asked once; where the library makes no calls it is
+ * not known. */
+static bool is_main_thread(struct thread_ring *lane)
+{
+	if (!lane->python.own && !preload_no_calls())
+		lane->python.own =
+			(uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0) == preload_state.pid
+				? MAIN_THREAD
+				: OTHER_THREAD;
+	return lane->python.own == MAIN_THREAD;
+}
+
+/* Go to the innermost frame.  -1: this thread executes none. */
+static int begin(struct thread_ring *lane, const struct event_python *py)
+{
+	struct python_walk *w = &lane->python.walk;
+	uint64_t state;
+
+	if (py->shape == PYTHON_IS_PHP)
+		return php_begin(w, py, is_main_thread(lane));
+	state = find_state(lane, py);
+	return state ? python_begin(w, py, state, (uint64_t)__builtin_thread_pointer()) : -1;
+}
+
 /* Fill lane->python.frames.  Returns how many there are; *@flags as event_frames has them. */
 static uint32_t walk(struct thread_ring *lane, const struct event_python *py, uint32_t *flags)
 {
 	struct python_walk *w = &lane->python.walk;
-	const uint64_t state = find_state(lane, py);
 	uint32_t nr = 0, steps = 0;
 
 	*flags = 0;
-	if (!state || python_begin(w, py, state, (uint64_t)__builtin_thread_pointer())) {
+	if (begin(lane, py)) {
 		*flags = EVENT_FRAMES_NONE;
 		return 0;
 	}
@@ -220,7 +294,7 @@ static uint32_t walk(struct thread_ring *lane, const struct event_python *py, ui
 			*flags = EVENT_FRAMES_CUT;
 			break;
 		}
-		err = python_step(w, py, &lane->python.frames[nr]);
+		err = frames_step(w, py, &lane->python.frames[nr]);
 		if (err < 0)
 			*flags = EVENT_FRAMES_BROKEN;
 		else

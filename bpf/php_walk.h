@@ -1,0 +1,211 @@
+/* php_walk.h - from frame to frame of PHP; frames_walk.h includes it
+ *
+ * A frame (zend_execute_data) has its function, the instruction executed last, and its caller. That
+ * has its line with it, so lines are sent in place of offsets, and no table of lines.
+ */
+#ifndef MLEAK_BPF_PHP_WALK_H
+#define MLEAK_BPF_PHP_WALK_H
+
+#include "bpf/python_walk.h"
+
+/* Words of zend_execute_data and _zend_function, and bytes of zend_op and zend_string, which have
+ * been there since 7.0. */
+#define PHP_FRAME_OPLINE   0
+#define PHP_FRAME_FUNCTION 3
+#define PHP_FRAME_INFO	   5
+#define PHP_FRAME_PREVIOUS 6
+#define PHP_FUNCTION_CLASS 2
+#define PHP_CLASS_NAME	   8  /* bytes of zend_class_entry */
+#define PHP_OP_LINE	   24 /* and of an instruction, */
+#define PHP_OP_BYTES	   32 /* which has so many */
+#define PHP_TEXT_LENGTH	   16
+#define PHP_TEXT	   24
+
+#define PHP_FRAME_TOP	     (1u << 17) /* ZEND_CALL_TOP: execute_ex() was called for it */
+#define PHP_FRAME_GENERATOR  (1u << 24) /* ZEND_CALL_GENERATOR */
+#define PHP_IS_OBJECT	     8		/* the lowest byte of info: the frame has an object */
+#define PHP_OBJECT_CLASS     16		/* bytes of zend_object, */
+#define PHP_GENERATOR_FRAME  56		/* and of zend_generator */
+#define PHP_GENERATOR_PARENT 152
+#define PHP_MOST_DELEGATING  32
+#define PHP_USER_FUNCTION    2
+#define PHP_EVAL	     4
+#define PHP_FUNCTION_BYTES   168 /* of zend_op_array that are read */
+#define PHP_FRAME_BYTES	     56
+
+/* A digest of the string at @addr into *@sum; 0 has one, too. */
+PYTHON_INLINE int php_mix_text(PYTHON_ARG struct python_walk *w, __u64 addr, __u64 *sum)
+{
+	__u64 len, from;
+
+	*sum = 0;
+	if (!addr)
+		return 0;
+	if (!python_is_address(addr) || PYTHON_READ(&w->part[0], addr + PHP_TEXT_LENGTH, 8))
+		return -1;
+	len = w->part[0];
+	if (len > 65536)
+		return -1;
+	from = len > 8 ? len - 8 : 0;
+	/* of a short one, what is behind it belongs to the same block */
+	if (PYTHON_READ(&w->part[1], addr + PHP_TEXT + from, 8))
+		return -1;
+	if (len < 8)
+		w->part[1] &= (1ull << len * 8) - 1;
+	*sum = python_mix(python_mix(addr, len), w->part[1]);
+	return 0;
+}
+
+/* The same of the file name @file, which callers often have in common. */
+PYTHON_INLINE int php_mix_file(PYTHON_ARG struct python_walk *w, __u64 file)
+{
+	__u64 sum;
+
+	if (file == w->file)
+		return 0;
+	if (php_mix_text(PYTHON_PASS w, file, &sum))
+		return -1;
+	w->file = file;
+	w->file_mix = sum;
+	return 0;
+}
+
+/*
+ * Read the function at @code, and its digest into *@digest: of name, class, file, lines, and where
+ * its instructions are.  Closures have copies of one, so several addresses.  -1: it cannot be read;
+ * 1: it is one of C.
+ */
+PYTHON_INLINE int php_digest(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+			     __u64 code, __u32 *digest)
+{
+	__u64 sum;
+	__u8 type;
+
+	if (!python_is_address(code) || PYTHON_READ(&w->part[0], code, 8))
+		return -1;
+	type = (__u8)w->part[0];
+	if (type != PHP_USER_FUNCTION && type != PHP_EVAL)
+		return 1;
+	if (PYTHON_READ(w->code, code, PHP_FUNCTION_BYTES) ||
+	    php_mix_file(PYTHON_PASS w, w->code[py->code_file & PYTHON_WORD_MAX]) ||
+	    php_mix_text(PYTHON_PASS w, w->code[py->code_name & PYTHON_WORD_MAX], &sum))
+		return -1;
+	sum = python_mix(sum, w->file_mix);
+	sum = python_mix(sum, w->code[PHP_FUNCTION_CLASS]);
+	sum = python_mix(sum, w->code[py->code_line & PYTHON_WORD_MAX]);
+	sum = python_mix(sum, w->code[py->code_lines & PYTHON_WORD_MAX]);
+	*digest = (__u32)(sum >> 32);
+	return 0;
+}
+
+/* The line of the instruction at @op, as event_frame.at: 0 for one that is not of the function in
+ * @w->code, as while an exception is handled. */
+PYTHON_INLINE __u32 php_at(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+			   __u64 op)
+{
+	__u64 before = op - w->code[py->code_lines & PYTHON_WORD_MAX];
+	__u64 nr = (__u32)(w->code[py->code_start & PYTHON_WORD_MAX]);
+
+	if (before >= nr * PHP_OP_BYTES || PYTHON_READ(&w->part[0], op + PHP_OP_LINE, 4))
+		return 0;
+	return (__u32)w->part[0] < (1u << 28) - 2 ? (__u32)w->part[0] + 2 : 0;
+}
+
+/* Go to the frame of the generator that delegates to @w->inner, or to the innermost one if that is
+ * 0. Each knows only to which one it delegates, its parent.  -1: it is not found. */
+PYTHON_INLINE int php_go_outwards(PYTHON_ARG struct python_walk *w)
+{
+	__u64 at = w->leaf, found = 0;
+
+	for (int i = 0; i < PHP_MOST_DELEGATING && !found; i++) {
+		if (!python_is_address(at) ||
+		    PYTHON_READ(&w->part[0], at + PHP_GENERATOR_PARENT, 8) ||
+		    !python_is_address(w->part[0]))
+			return -1;
+		if (w->inner)
+			found = w->part[0] == w->inner;
+		else if (PYTHON_READ(&w->part[1], w->part[0] + PHP_GENERATOR_PARENT, 8))
+			return -1;
+		else
+			found = !w->part[1];
+		if (!found)
+			at = w->part[0];
+	}
+	if (!found || PYTHON_READ(&w->part[0], at + PHP_GENERATOR_FRAME, 8))
+		return -1;
+	w->inner = at;
+	w->frame = w->part[0];
+	return 0;
+}
+
+/*
+ * The frame in *@to is a generator's.  Where others delegate to it (yield from), a frame without a
+ * function stands for all of them, and has the outermost, which alone was called by execute_ex():
+ * see zend_generator_check_placeholder_frame().  -1: they cannot be read.
+ */
+PYTHON_INLINE int php_leave_generator(PYTHON_ARG struct python_walk *w,
+				      const struct event_python *py, struct event_frame *to)
+{
+	if (w->leaf && w->inner == w->leaf) {
+		w->frame = w->outer;
+		w->leaf = 0;
+		return 0;
+	}
+	if (!w->leaf) {
+		if (!python_is_address(w->frame) ||
+		    PYTHON_READ(w->part, w->frame + PHP_FRAME_FUNCTION * 8, 32) || w->part[0] ||
+		    (__u8)w->part[2] != PHP_IS_OBJECT || !python_is_address(w->part[1]))
+			return 0;
+		w->leaf = w->part[1];
+		w->inner = 0;
+		w->outer = w->part[3];
+		if (PYTHON_READ(&w->part[0], w->leaf + PHP_OBJECT_CLASS, 8) ||
+		    PYTHON_READ(&w->part[1], py->code_type, 8) || w->part[0] != w->part[1]) {
+			w->leaf = 0;
+			return 0;
+		}
+	}
+	to->code &= ~EVENT_FRAME_ENTRY;
+	return php_go_outwards(PYTHON_PASS w);
+}
+
+/* Fill *@to from the frame at @w->frame, and go on to its caller.  1: that was one of C, or of
+ * none, and *@to is nothing.  -1: it cannot be read. */
+PYTHON_INLINE int php_step(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+			   struct event_frame *to)
+{
+	__u64 code;
+	int err;
+
+	if (!python_is_address(w->frame) || PYTHON_READ(w->words, w->frame, PHP_FRAME_BYTES))
+		return -1;
+	code = w->words[PHP_FRAME_FUNCTION];
+	w->frame = w->words[PHP_FRAME_PREVIOUS];
+	if (!code)
+		return 1;
+	err = php_digest(PYTHON_PASS w, py, code, &to->digest);
+	if (err)
+		return err;
+	to->at = php_at(PYTHON_PASS w, py, w->words[PHP_FRAME_OPLINE]);
+	to->code = code;
+	if (w->words[PHP_FRAME_INFO] & PHP_FRAME_TOP)
+		to->code |= EVENT_FRAME_ENTRY;
+	return w->words[PHP_FRAME_INFO] & PHP_FRAME_GENERATOR
+		       ? php_leave_generator(PYTHON_PASS w, py, to)
+		       : 0;
+}
+
+/* Begin at the innermost frame, if this is the @main thread: PHP without threads (NTS) is executed
+ * by that one.  -1: it executes none. */
+PYTHON_INLINE int php_begin(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+			    int main)
+{
+	w->file = w->frame = w->leaf = 0;
+	if (!main || PYTHON_READ(&w->part[0], py->current, 8))
+		return -1;
+	w->frame = w->part[0];
+	w->file_mix = 0;
+	return w->frame ? 0 : -1;
+}
+
+#endif
