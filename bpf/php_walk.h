@@ -98,15 +98,25 @@ PYTHON_INLINE int php_digest(PYTHON_ARG struct python_walk *w, const struct even
 	return 0;
 }
 
-/* The line of the instruction at @op, as event_frame.at: 0 for one that is not of the function in
- * @w->code, as while an exception is handled. */
+/* Is the instruction at @op one of the function in @w->code? */
+PYTHON_INLINE int php_has(const struct python_walk *w, const struct event_python *py, __u64 op)
+{
+	__u64 nr = (__u32)(w->code[py->code_start & PYTHON_WORD_MAX]);
+
+	return op - w->code[py->code_lines & PYTHON_WORD_MAX] < nr * PHP_OP_BYTES;
+}
+
+/* The line of the instruction at @op, as event_frame.at.  While an exception is handled another
+ * stands in its place, and PHP keeps which one it was.  0: that is not known. */
 PYTHON_INLINE __u32 php_at(PYTHON_ARG struct python_walk *w, const struct event_python *py,
 			   __u64 op)
 {
-	__u64 before = op - w->code[py->code_lines & PYTHON_WORD_MAX];
-	__u64 nr = (__u32)(w->code[py->code_start & PYTHON_WORD_MAX]);
-
-	if (before >= nr * PHP_OP_BYTES || PYTHON_READ(&w->part[0], op + PHP_OP_LINE, 4))
+	if (!php_has(w, py, op)) {
+		if (PYTHON_READ(&w->part[0], py->key, 8) || !php_has(w, py, w->part[0]))
+			return 0;
+		op = w->part[0];
+	}
+	if (PYTHON_READ(&w->part[0], op + PHP_OP_LINE, 4))
 		return 0;
 	return (__u32)w->part[0] < (1u << 28) - 2 ? (__u32)w->part[0] + 2 : 0;
 }

@@ -37,11 +37,12 @@ enum python_shape {
 
 /* Where in a process what is; offsets are bytes, words have 8.  All 0: there is no interpreter. */
 struct event_python {
-	__u64 current;	    /* as current_kind, an enum python_current, has it */
-	__u64 code_type;    /* address of PyCode_Type; of PHP that of zend_ce_generator */
-	__u64 key;	    /* address of the Py_tss_t by which each thread keeps its own state */
-	__u32 version;	    /* as PY_VERSION_HEX >> 16: 0x030b */
-	__u32 program;	    /* of a library: preload_process.program */
+	__u64 current;	 /* as current_kind, an enum python_current, has it */
+	__u64 code_type; /* address of PyCode_Type; of PHP that of zend_ce_generator */
+	__u64 key;	 /* address of the Py_tss_t by which each thread keeps its own state; of PHP
+			    that of executor_globals.opline_before_exception */
+	__u32 version;	 /* as PY_VERSION_HEX >> 16: 0x030b */
+	__u32 program;	 /* of a library: preload_process.program */
 	__s32 current_plus; /* added to where current leads */
 	__u16 state_thread; /* in that state: pthread_self() of the thread */
 	__u16 state_frame;  /* the pointer to a struct that has, */

@@ -13,10 +13,11 @@
 
 #include "record/module/elffile.h"
 
-#define VERSION	 0x0802
-#define CURRENT	 488		      /* zend_executor_globals.current_execute_data */
-#define BEFORE	 "X-Powered-By: PHP/" /* what the version stands behind, among constants */
-#define CODE_MAX 64
+#define VERSION		 0x0802
+#define BEFORE_EXCEPTION 880		      /* and its opline_before_exception */
+#define CURRENT		 488		      /* zend_executor_globals.current_execute_data */
+#define HEADER		 "X-Powered-By: PHP/" /* what the version stands behind, among constants */
+#define CODE_MAX	 64
 
 /* What is looked for among the file's dynamic symbols. */
 enum { GLOBALS, EXECUTE, GET_SCOPE, GENERATOR, NR_SYMBOLS };
@@ -68,6 +69,7 @@ static const char *find_layout(struct event_python *at, Elf *elf, uint32_t versi
 		return "its innermost frame is elsewhere than in 8.2";
 	*at = (struct event_python){
 		.current = found[GLOBALS].start + bias + CURRENT,
+		.key = found[GLOBALS].start + bias + BEFORE_EXCEPTION,
 		.current_kind = PYTHON_GLOBAL,
 		.code_type = found[GENERATOR].start + bias,
 		.shape = PYTHON_IS_PHP,
@@ -86,7 +88,7 @@ static const char *find_layout(struct event_python *at, Elf *elf, uint32_t versi
  * HTTP that has it. */
 static void find_version(char *to, size_t room, Elf *elf)
 {
-	const size_t len = strlen(BEFORE);
+	const size_t len = strlen(HEADER);
 	Elf_Scn *section = NULL;
 	size_t nr = 0;
 
@@ -99,7 +101,7 @@ static void find_version(char *to, size_t room, Elf *elf)
 		    (head.sh_flags & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR)) == SHF_ALLOC)
 			data = elf_rawdata(section, NULL);
 		if (data && data->d_buf)
-			at = memmem(data->d_buf, data->d_size, BEFORE, len);
+			at = memmem(data->d_buf, data->d_size, HEADER, len);
 		if (!at)
 			continue;
 		for (at += len; nr + 1 < room && at < (char *)data->d_buf + data->d_size &&
