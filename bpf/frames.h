@@ -1,4 +1,4 @@
-/* frames.h - the frames of CPython and PHP, sent before the allocation that they made */
+/* frames.h - the frames of CPython, PHP and Ruby, sent before the allocation that they made */
 #ifndef MLEAK_BPF_FRAMES_H
 #define MLEAK_BPF_FRAMES_H
 
@@ -166,48 +166,38 @@ static __always_inline void copy_lines(struct frames_event *e, __u64 lines)
 		e->code.lines_len = (__u32)len;
 }
 
-/* Copy at most @most bytes, a constant, of the string at @addr of PHP to @to.  Returns how many;
- * none if it cannot be read. */
-static __always_inline __u32 copy_php_text(struct python_walk *w, __u64 addr, void *to, __u32 most)
+/* Copy at most @most bytes, a constant, of @text to @to.  Returns how many; none if it cannot be
+ * read. */
+static __always_inline __u32 copy_plain_text(const struct plain_text *text, void *to, __u32 most)
 {
-	__u64 len;
+	__u64 len = text->len < most ? text->len : most;
 
-	if (!python_is_address(addr) || PYTHON_READ(w->part, addr + PHP_TEXT_LENGTH, 8))
-		return 0;
-	len = w->part[0] < most ? w->part[0] : most;
 	barrier_var(len);
-	if (len > most || bpf_probe_read_user(to, len, (void *)(addr + PHP_TEXT)))
-		return 0;
-	return (__u32)len;
+	return len > most || bpf_probe_read_user(to, len, (void *)text->addr) ? 0 : (__u32)len;
 }
 
-/* Set the texts of @e->code, of the function of PHP in @e->walk: its lines are the name of its
- * class.  Not static: it is verified once. */
-__noinline int copy_php_code(struct frames_event *e, const struct event_python *py)
+/* Set the texts of @e->code, which is a function of PHP or Ruby: its lines are the name of its
+ * class. Not static: it is verified once. */
+__noinline int copy_plain_code(struct frames_event *e, const struct event_python *py)
 {
-	struct python_walk *w;
-	__u64 class;
+	struct plain_code found = {0};
 
-	if (!e || !py)
-		return 0;
-	w = &e->walk;
-	class = w->code[PHP_FUNCTION_CLASS];
+	if (!e || !py || frames_find_parts(&e->walk, py, e->code.code, &found))
+		return -1;
 	e->code.name.width = e->code.file.width = 1;
-	e->code.name.len = copy_php_text(w, w->code[py->code_name & PYTHON_WORD_MAX],
-					 e->code.name_bytes, EVENT_CODE_NAME);
-	e->code.file.len = copy_php_text(w, w->code[py->code_file & PYTHON_WORD_MAX],
-					 e->code.file_bytes, EVENT_CODE_FILE);
-	e->code.first_line = (__u32)w->code[py->code_line & PYTHON_WORD_MAX];
-	e->code.lines_len = 0;
-	if (class && !PYTHON_READ(w->part, class + PHP_CLASS_NAME, 8))
-		e->code.lines_len = copy_php_text(w, w->part[0], e->code.lines, EVENT_CODE_NAME);
+	e->code.name.len = copy_plain_text(&found.name, e->code.name_bytes, EVENT_CODE_NAME);
+	e->code.file.len = copy_plain_text(&found.file, e->code.file_bytes, EVENT_CODE_FILE);
+	e->code.lines_len = copy_plain_text(&found.class, e->code.lines, EVENT_CODE_NAME);
+	e->code.first_line = found.first_line;
 	return 0;
 }
 
 /* The same of CPython's code object. */
-static __always_inline void copy_python_code(struct frames_event *e, const struct event_python *py,
-					     __u64 code)
+static __always_inline int copy_python_code(struct frames_event *e, const struct event_python *py,
+					    __u64 code)
 {
+	if (PYTHON_READ(e->walk.code, code, PYTHON_CODE_BYTES))
+		return -1;
 	e->code.first_line = 0;
 	bpf_probe_read_user(&e->code.first_line, 4, (void *)(code + py->first_line));
 	copy_text(&e->walk, py, e->walk.code[py->code_name & PYTHON_WORD_MAX], &e->code.name,
@@ -215,6 +205,7 @@ static __always_inline void copy_python_code(struct frames_event *e, const struc
 	copy_text(&e->walk, py, e->walk.code[py->code_file & PYTHON_WORD_MAX], &e->code.file,
 		  e->code.file_bytes, EVENT_CODE_FILE);
 	copy_lines(e, e->walk.code[py->code_lines & PYTHON_WORD_MAX]);
+	return 0;
 }
 
 /* Send the code object of frame @i of @e, unless it was sent.  What fails is noted in @e: of a
@@ -232,17 +223,12 @@ __noinline int send_code(struct thread_state *st, struct frames_event *e,
 	if (!code || bpf_map_lookup_elem(&sent, &key))
 		return 0;
 	e->unsent++;
-	if (py->shape == PYTHON_IS_PHP ? PYTHON_READ(e->walk.code, code, PHP_FUNCTION_BYTES)
-				       : PYTHON_READ(e->walk.code, code, PYTHON_CODE_BYTES))
-		return 0;
 	e->code.id = st->id;
 	e->code.code = code;
 	e->code.digest = e->frames[i].digest;
 	e->code.version = py->version;
-	if (py->shape == PYTHON_IS_PHP)
-		copy_php_code(e, py);
-	else
-		copy_python_code(e, py, code);
+	if (frames_are_plain(py) ? copy_plain_code(e, py) : copy_python_code(e, py, code))
+		return 0;
 	len = e->code.lines_len <= EVENT_CODE_LINES ? e->code.lines_len : 0;
 	len = whole_lines(__builtin_offsetof(struct event_code_sent, lines) + len);
 	barrier_var(len);
@@ -270,13 +256,15 @@ static __always_inline void send_codes(struct thread_state *st, struct frames_ev
 		bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
 }
 
-/* Go to the innermost frame of CPython of @task, which runs.  -1: it executes none. */
-static __always_inline int find_python_frame(struct python_walk *w, const struct event_python *py,
-					     struct task_struct *task)
+/* Go to the innermost frame of CPython or Ruby of @task, which runs.  -1: it executes none. */
+static __always_inline int find_frame(struct python_walk *w, const struct event_python *py,
+				      struct task_struct *task)
 {
 	__u64 thread = BPF_CORE_READ(task, thread.fsbase);
 	__u64 state = python_current_state(w, py, thread);
 
+	if (py->shape == PYTHON_IS_RUBY)
+		return ruby_begin(w, state);
 	if (!python_is_own(w, py, state, thread))
 		state = python_kept_state(w, py, thread);
 	return python_begin(w, py, state, thread);
@@ -303,7 +291,7 @@ __noinline int record_frames(struct thread_state *st, __u64 sp)
 		return 0;
 	}
 	if (py->shape == PYTHON_IS_PHP ? php_begin(&e->walk, py, event_tid(st->id) == tgid)
-				       : find_python_frame(&e->walk, py, task))
+				       : find_frame(&e->walk, py, task))
 		return 0;
 	e->event.id = st->id;
 	e->event.sp = sp;

@@ -6,7 +6,7 @@
 #ifndef MLEAK_BPF_PHP_WALK_H
 #define MLEAK_BPF_PHP_WALK_H
 
-#include "bpf/python_walk.h"
+#include "bpf/plain_text.h"
 
 /* Words of zend_execute_data and _zend_function, and bytes of zend_op and zend_string, which have
  * been there since 7.0. */
@@ -33,41 +33,38 @@
 #define PHP_FUNCTION_BYTES   168 /* of zend_op_array that are read */
 #define PHP_FRAME_BYTES	     56
 
-/* A digest of the string at @addr into *@sum; 0 has one, too. */
-PYTHON_INLINE int php_mix_text(PYTHON_ARG struct python_walk *w, __u64 addr, __u64 *sum)
+/* Find the string at @addr; 0 is an empty one.  -1: it cannot be read. */
+PYTHON_INLINE int php_find_text(PYTHON_ARG struct python_walk *w, __u64 addr,
+				struct plain_text *text)
 {
-	__u64 len, from;
-
-	*sum = 0;
+	*text = (struct plain_text){0};
 	if (!addr)
 		return 0;
-	if (!python_is_address(addr) || PYTHON_READ(&w->part[0], addr + PHP_TEXT_LENGTH, 8))
+	if (!python_is_address(addr) || PYTHON_READ(&w->part[0], addr + PHP_TEXT_LENGTH, 8) ||
+	    w->part[0] > PLAIN_TEXT_MAX)
 		return -1;
-	len = w->part[0];
-	if (len > 65536)
-		return -1;
-	from = len > 8 ? len - 8 : 0;
-	/* of a short one, what is behind it belongs to the same block */
-	if (PYTHON_READ(&w->part[1], addr + PHP_TEXT + from, 8))
-		return -1;
-	if (len < 8)
-		w->part[1] &= (1ull << len * 8) - 1;
-	*sum = python_mix(python_mix(addr, len), w->part[1]);
+	text->addr = addr + PHP_TEXT;
+	text->len = w->part[0];
+	text->has_words = 1; /* what is behind a short one belongs to the same block */
 	return 0;
 }
 
-/* The same of the file name @file, which callers often have in common. */
-PYTHON_INLINE int php_mix_file(PYTHON_ARG struct python_walk *w, __u64 file)
+/* Find the texts of the function in @w->code. */
+PYTHON_INLINE int php_find_parts(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+				 struct plain_code *code)
 {
-	__u64 sum;
+	__u64 class = w->code[PHP_FUNCTION_CLASS];
 
-	if (file == w->file)
-		return 0;
-	if (php_mix_text(PYTHON_PASS w, file, &sum))
+	code->first_line = (__u32)w->code[py->code_line & PYTHON_WORD_MAX];
+	code->class = (struct plain_text){0};
+	if (php_find_text(PYTHON_PASS w, w->code[py->code_name & PYTHON_WORD_MAX], &code->name) ||
+	    php_find_text(PYTHON_PASS w, w->code[py->code_file & PYTHON_WORD_MAX], &code->file))
 		return -1;
-	w->file = file;
-	w->file_mix = sum;
-	return 0;
+	if (!class)
+		return 0;
+	if (PYTHON_READ(&w->part[0], class + PHP_CLASS_NAME, 8))
+		return -1;
+	return php_find_text(PYTHON_PASS w, w->part[0], &code->class);
 }
 
 /*
@@ -78,6 +75,7 @@ PYTHON_INLINE int php_mix_file(PYTHON_ARG struct python_walk *w, __u64 file)
 PYTHON_INLINE int php_digest(PYTHON_ARG struct python_walk *w, const struct event_python *py,
 			     __u64 code, __u32 *digest)
 {
+	struct plain_text name, file;
 	__u64 sum;
 	__u8 type;
 
@@ -87,10 +85,10 @@ PYTHON_INLINE int php_digest(PYTHON_ARG struct python_walk *w, const struct even
 	if (type != PHP_USER_FUNCTION && type != PHP_EVAL)
 		return 1;
 	if (PYTHON_READ(w->code, code, PHP_FUNCTION_BYTES) ||
-	    php_mix_file(PYTHON_PASS w, w->code[py->code_file & PYTHON_WORD_MAX]) ||
-	    php_mix_text(PYTHON_PASS w, w->code[py->code_name & PYTHON_WORD_MAX], &sum))
+	    php_find_text(PYTHON_PASS w, w->code[py->code_name & PYTHON_WORD_MAX], &name) ||
+	    php_find_text(PYTHON_PASS w, w->code[py->code_file & PYTHON_WORD_MAX], &file))
 		return -1;
-	sum = python_mix(sum, w->file_mix);
+	sum = plain_mix(PYTHON_PASS w, &name, &file);
 	sum = python_mix(sum, w->code[PHP_FUNCTION_CLASS]);
 	sum = python_mix(sum, w->code[py->code_line & PYTHON_WORD_MAX]);
 	sum = python_mix(sum, w->code[py->code_lines & PYTHON_WORD_MAX]);
@@ -210,11 +208,10 @@ PYTHON_INLINE int php_step(PYTHON_ARG struct python_walk *w, const struct event_
 PYTHON_INLINE int php_begin(PYTHON_ARG struct python_walk *w, const struct event_python *py,
 			    int main)
 {
-	w->file = w->frame = w->leaf = 0;
+	w->frame = w->leaf = 0;
 	if (!main || PYTHON_READ(&w->part[0], py->current, 8))
 		return -1;
 	w->frame = w->part[0];
-	w->file_mix = 0;
 	return w->frame ? 0 : -1;
 }
 

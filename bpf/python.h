@@ -1,4 +1,4 @@
-/* python.h - what is sent of CPython's and PHP's frames, and where they are in a process
+/* python.h - what is sent of CPython's, PHP's and Ruby's frames, and where they are in a process
  *
  * A frame is told by its code object, which has name, file and lines, and by how far it has come in
  * it.  The recorder reads a code object once.  Another may get its address: so a digest of what it
@@ -27,10 +27,12 @@ enum python_shape {
 	PYTHON_SHIMS,	/* since 3.12: a frame that is none, PYTHON_OWNER_SHIM, is behind the
 			   outermost */
 	PYTHON_IS_PHP,	/* they are PHP's: see php_walk.h */
+	PYTHON_IS_RUBY, /* or Ruby's: see ruby_walk.h */
 };
 
-/* Of event_python.version: the rest is PHP's, 0x0802 */
-#define PYTHON_PHP_VERSION (1u << 31)
+/* Of event_python.version: the rest is that of PHP, 0x0802, or of Ruby, 0x0301. */
+#define PYTHON_PHP_VERSION  (1u << 31)
+#define PYTHON_RUBY_VERSION (1u << 30)
 
 #define PYTHON_OWNER_SHIM 3 /* or above: owned by the machine's stack, or by the interpreter */
 #define PYTHON_DIRECT	  0xffffu /* as cframe_frame: state_frame is the innermost frame itself */
@@ -66,7 +68,7 @@ struct event_python {
 struct event_frame {
 	__u64 code; /* address of the code object; and EVENT_FRAME_ENTRY */
 	__u32 at; /* bytes of instructions before the one executed last, and 2; 0: none was; of PHP
-		     its line, and 2 */
+		     and Ruby its line, and 2 */
 	__u32 digest; /* of the code object, as python_digest() has it */
 };
 
@@ -123,7 +125,8 @@ struct python_walk {
 	__u64 part[4];	      /* of what that points to */
 	__u64 file, file_mix; /* of the frame before */
 	/* Of PHP, generators that delegate to others: the outermost, the one whose frame comes
-	 * next, and the frame of their caller.  0: none do. */
+	 * next, and the frame of their caller.  0: none do.  Of Ruby, outer is the end of the
+	 * frames. */
 	__u64 leaf, inner, outer;
 };
 

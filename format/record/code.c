@@ -98,6 +98,7 @@ const char *mlk_language_text(uint32_t language)
 	static const char *const texts[] = {
 		[MLK_LANGUAGE_PYTHON] = "Python",
 		[MLK_LANGUAGE_PHP] = "PHP",
+		[MLK_LANGUAGE_RUBY] = "Ruby",
 	};
 
 	return language && language < sizeof(texts) / sizeof(texts[0]) ? texts[language]

@@ -4,7 +4,7 @@
 INJECTED_SRC   = $(wildcard record/injected/*.c record/injected/*.S) $(addprefix record/libpreload/event/, \
 		   abandoned.c ask_recorder.c file_table.c python.c reserve.c sample.c stack_diff.c thread_ring.c write_event.c)
 INJECTED_DEPS  = $(INJECTED_SRC) $(wildcard record/injected/*.h) record/injected/image.lds \
-		 $(filter %.h,$(LIBPRELOAD)) bpf/event.h bpf/python.h bpf/python_walk.h unwind/dwunw_event.h
+		 $(filter %.h,$(LIBPRELOAD)) $(PRELOAD_ALSO)
 INJECTED_FLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIE \
 		 -fvisibility=hidden -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
 		 -fcf-protection=none -fno-tree-loop-distribute-patterns -ffunction-sections -fdata-sections \

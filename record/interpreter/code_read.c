@@ -98,9 +98,9 @@ static char *put_bytes(char *to, size_t room, const uint8_t *from, uint32_t len)
 	return to;
 }
 
-/* The name of a function of PHP, from the class, the one of a file's own code is none; NULL: no
- * memory. */
-static char *make_php_name(const struct code_parts *parts)
+/* The name of a function of PHP or Ruby, with its class; a file's own code in PHP has none.  NULL:
+ * no memory. */
+static char *make_plain_name(const struct code_parts *parts)
 {
 	char *text = malloc(2 * MLK_MAX_STRING), *to = text, *made;
 
@@ -119,8 +119,8 @@ static char *make_php_name(const struct code_parts *parts)
 	return made ? made : text;
 }
 
-/* The file of a function of PHP; NULL: no memory. */
-static char *make_php_file(const struct code_parts *parts)
+/* The file of one; NULL: no memory. */
+static char *make_plain_file(const struct code_parts *parts)
 {
 	char *text = malloc(MLK_MAX_STRING + 1);
 
@@ -182,12 +182,14 @@ bool code_take(struct mlk_code *code, const struct code_parts *parts)
 {
 	const struct python_layout *layout = python_layout(parts->version);
 
-	if (parts->version & PYTHON_PHP_VERSION) {
-		*code = (struct mlk_code){.language = MLK_LANGUAGE_PHP,
+	if (parts->version & (PYTHON_PHP_VERSION | PYTHON_RUBY_VERSION)) {
+		*code = (struct mlk_code){.language = parts->version & PYTHON_PHP_VERSION
+							      ? MLK_LANGUAGE_PHP
+							      : MLK_LANGUAGE_RUBY,
 					  .first_line = parts->first_line,
 					  .line_table = MLK_LINES_PLACE,
-					  .name = make_php_name(parts),
-					  .file = make_php_file(parts)};
+					  .name = make_plain_name(parts),
+					  .file = make_plain_file(parts)};
 		return is_whole(code);
 	}
 	if (!layout)
@@ -271,25 +273,21 @@ static bool is_same(const struct target *t, struct python_walk *w, const struct 
 	uint32_t now = 0;
 
 	w->file = 0;
-	w->file_mix = 0;
 	return !frames_digest(t, w, py, address, &now) && now == digest;
 }
 
-/* Read the string at @addr of PHP to @to, at most @most bytes.  Returns how many; 0 if it cannot be
- * read. */
-static uint32_t read_php_text(const struct target *t, uint64_t addr, uint8_t *to, uint32_t most)
+/* Read @text to @to, at most @most bytes.  Returns how many; 0 if it cannot be read. */
+static uint32_t read_plain_text(const struct target *t, const struct plain_text *text, uint8_t *to,
+				uint32_t most)
 {
-	uint64_t len = 0;
+	uint32_t len = text->len < most ? (uint32_t)text->len : most;
 
-	if (!python_is_address(addr) ||
-	    target_read_memory(t, addr + PHP_TEXT_LENGTH, &len, sizeof(len)))
-		return 0;
-	len = len < most ? len : most;
-	return target_read_memory(t, addr + PHP_TEXT, to, len) ? 0 : (uint32_t)len;
+	return len && target_read_memory(t, text->addr, to, len) ? 0 : len;
 }
 
-static bool read_php_code(struct mlk_code *code, const struct target *t,
-			  const struct event_python *py, uint64_t address, uint32_t digest)
+/* The same of PHP and Ruby. */
+static bool read_plain_code(struct mlk_code *code, const struct target *t,
+			    const struct event_python *py, uint64_t address, uint32_t digest)
 {
 	uint8_t name[PYTHON_NAME_MAX], file[PYTHON_FILE_MAX], class[PYTHON_NAME_MAX];
 	struct code_parts parts = {.version = py->version,
@@ -298,19 +296,16 @@ static bool read_php_code(struct mlk_code *code, const struct target *t,
 				   .name_bytes = name,
 				   .file_bytes = file,
 				   .lines = class};
-	struct python_walk w, after;
-	uint64_t class_name;
+	struct plain_code found;
+	struct python_walk w;
 
-	if (!is_same(t, &w, py, address, digest))
+	if (!is_same(t, &w, py, address, digest) || frames_find_parts(t, &w, py, address, &found))
 		return false;
-	parts.first_line = (uint32_t)w.code[py->code_line];
-	parts.name.len = read_php_text(t, w.code[py->code_name], name, sizeof(name));
-	parts.file.len = read_php_text(t, w.code[py->code_file], file, sizeof(file));
-	if (w.code[PHP_FUNCTION_CLASS] &&
-	    !target_read_memory(t, w.code[PHP_FUNCTION_CLASS] + PHP_CLASS_NAME, &class_name,
-				sizeof(class_name)))
-		parts.lines_len = read_php_text(t, class_name, class, sizeof(class));
-	return is_same(t, &after, py, address, digest) && code_take(code, &parts);
+	parts.first_line = found.first_line;
+	parts.name.len = read_plain_text(t, &found.name, name, sizeof(name));
+	parts.file.len = read_plain_text(t, &found.file, file, sizeof(file));
+	parts.lines_len = read_plain_text(t, &found.class, class, sizeof(class));
+	return is_same(t, &w, py, address, digest) && code_take(code, &parts);
 }
 
 bool code_read(struct mlk_code *code, const struct target *t, const struct event_python *py,
@@ -320,8 +315,8 @@ bool code_read(struct mlk_code *code, const struct target *t, const struct event
 	struct python_walk w, after;
 
 	*code = (struct mlk_code){.language = MLK_LANGUAGE_PYTHON};
-	if (py->shape == PYTHON_IS_PHP)
-		return read_php_code(code, t, py, address, digest);
+	if (frames_are_plain(py))
+		return read_plain_code(code, t, py, address, digest);
 	if (!layout || !is_same(t, &w, py, address, digest))
 		return false;
 	if (target_read_memory(t, address + py->first_line, &code->first_line,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "record/interpreter/php_find.h"
+#include "record/interpreter/ruby_find.h"
 #include "record/interpreter/thread_values.h"
 
 #define LOOKED (sizeof(((struct interpreter *)0)->looked) / sizeof(uint64_t))
@@ -38,8 +39,10 @@ static bool look_for_interpreter(struct interpreter *in, const struct target *t,
 		const struct mlk_mapping *m = &maps->v[i];
 
 		if (m->perms & MLK_PERM_X && m->inode &&
-		    (python_is_likely(m) || php_is_likely(m)) && !was_examined(in, m))
-			in->found = python_find(&in->place, t, m) || php_find(&in->place, t, m);
+		    (python_is_likely(m) || php_is_likely(m) || ruby_is_likely(m)) &&
+		    !was_examined(in, m))
+			in->found = python_find(&in->place, t, m) || php_find(&in->place, t, m) ||
+				    ruby_find(&in->place, t, m);
 		if (!in->found)
 			continue;
 		if (in->place.at.current_kind == PYTHON_DYNAMIC && has_musl(maps)) {

@@ -3,11 +3,11 @@
 # What runs inside the programs that are recorded: never sanitized, always optimised, with no symbol
 # of its own that others could see.
 PRELOAD_SRC = $(filter %.c %.S,$(LIBPRELOAD))
-PRELOAD_DEPS = $(LIBPRELOAD) bpf/event.h bpf/python.h bpf/python_walk.h unwind/dwunw_event.h
+PRELOAD_ALSO := bpf/event.h bpf/python.h bpf/plain_text.h $(sort $(wildcard bpf/*_walk.h)) unwind/dwunw_event.h
+PRELOAD_DEPS = $(LIBPRELOAD) $(PRELOAD_ALSO)
 
 # What both sides must have the same: a recorder refuses a program that has another libmleak-wrap.a.
-PRELOAD_LAYOUT := -DPRELOAD_LAYOUT=0x$(shell cat $(filter %.h,$(LIBPRELOAD)) bpf/event.h bpf/python.h bpf/python_walk.h \
-			unwind/dwunw_event.h | sha256sum | cut -c1-16)
+PRELOAD_LAYOUT := -DPRELOAD_LAYOUT=0x$(shell cat $(filter %.h,$(LIBPRELOAD)) $(PRELOAD_ALSO) | sha256sum | cut -c1-16)
 PRELOAD_FLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -I. -fPIC \
 	-fvisibility=hidden -fno-builtin-malloc -fcf-protection $(PRELOAD_LAYOUT)
 

@@ -5,7 +5,7 @@
 
 #include "report/name/symbols.h"
 
-static const char *const marks[] = {" [python]", " [php]", " [interpreted]"};
+static const char *const marks[] = {" [python]", " [php]", " [ruby]", " [interpreted]"};
 
 const char *frame_kind_mark(const char *module, const char *function)
 {

@@ -4,9 +4,9 @@
 
 /*
  * What is put behind the name @function, of the module with the path @module that
- * symbols_module_path() told, in formats that have no other place for that: " [python]" or " [php]"
- * where it is interpreted; "_[j]" where the process generated its code ("just in time"), as
- * stackcollapse-perf.pl has it; else "".  Static text.
+ * symbols_module_path() told, in formats that have no other place for that: " [python]", " [php]"
+ * or " [ruby]" where it is interpreted; "_[j]" where the process generated its code ("just in
+ * time"), as stackcollapse-perf.pl has it; else "".  Static text.
  */
 const char *frame_kind_mark(const char *module, const char *function);
 

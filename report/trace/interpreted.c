@@ -86,9 +86,9 @@ struct dwunw_frame interpreted_frame(const struct mlk_code_frame *frame)
 }
 
 /* By language; of one that this version does not know the first. */
-static const char *const modules[] = {"[interpreted]", "[python]", "[php]"};
+static const char *const modules[] = {"[interpreted]", "[python]", "[php]", "[ruby]"};
 static const char *const unknown[] = {"[unknown interpreted function]", "[unknown Python function]",
-				      "[unknown PHP function]"};
+				      "[unknown PHP function]", "[unknown Ruby method]"};
 
 #define LANGUAGES (sizeof(modules) / sizeof(modules[0]))
 

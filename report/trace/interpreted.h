@@ -44,7 +44,8 @@ static inline bool interpreted_is(const struct dwunw_frame *frame)
 	return frame->module == DWUNW_NO_MODULE && frame->pc >> 60 == 9;
 }
 
-/* The path of the module that such a frame is shown in: "[python]" or "[php]".  Static text. */
+/* The path of the module that such a frame is shown in: "[python]", "[php]" or "[ruby]".  Static
+ * text. */
 const char *interpreted_module(const struct interpreted *in, const struct dwunw_frame *frame);
 
 /* Fill @symbol with the names of such a frame, valid until interpreted_release(). */

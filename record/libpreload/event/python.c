@@ -1,4 +1,4 @@
-/* python.c - the frames of CPython and PHP at an allocation, and each function once
+/* python.c - the frames of CPython, PHP and Ruby at an allocation, and each function once
  *
  * The memory is read as it is: only the thread itself changes its frames and what they hold, also
  * while it does not hold the interpreter's lock.  Of other threads nothing is read.
@@ -43,7 +43,7 @@ static const struct event_python *learn(struct preload_header *h, uint32_t round
 	known_round = round;
 	/* of the program that this process ran before the addresses mean nothing */
 	if (known.program != preload_state.program ||
-	    (known.shape != PYTHON_IS_PHP && !python_is_address(known.code_type)) ||
+	    (!frames_are_plain(&known) && !python_is_address(known.code_type)) ||
 	    (known.current_kind != PYTHON_THREAD && !python_is_address(known.current)))
 		known.current_kind = PYTHON_NOWHERE;
 	return &known;
@@ -68,34 +68,28 @@ struct parts {
 	uint32_t first_line;
 };
 
-/* What is known of the string at @addr of PHP, and in *@at where its characters are. */
-static struct python_text look_at_php_text(uint64_t addr, uint32_t most, uint64_t *at)
+/* As much of @text as is told. */
+static struct python_text tell_text(const struct plain_text *text, uint32_t most)
 {
-	struct python_text text = {.width = 1};
-	uint64_t len = 0;
-
-	if (addr)
-		(void)PYTHON_READ(&len, addr + PHP_TEXT_LENGTH, 8);
-	text.len = len < most ? (uint32_t)len : most;
-	*at = addr + PHP_TEXT;
-	return text;
+	return (struct python_text){text->len < most ? (uint32_t)text->len : most, 1};
 }
 
-/* The parts of the function at @code of PHP, whose lines are the name of its class. */
-static struct parts find_php_parts(const struct event_python *py, uint64_t code)
+/* The parts of the function at @code of PHP or Ruby, whose lines are the name of its class. */
+static struct parts find_plain_parts(struct python_walk *w, const struct event_python *py,
+				     uint64_t code)
 {
-	uint64_t words[PHP_FUNCTION_BYTES / 8], class_name;
-	struct parts p = {0};
+	struct plain_code found = {0};
 
-	(void)PYTHON_READ(words, code, sizeof(words));
-	p.name = look_at_php_text(words[py->code_name], PYTHON_NAME_MAX, &p.name_at);
-	p.file = look_at_php_text(words[py->code_file], PYTHON_FILE_MAX, &p.file_at);
-	p.first_line = (uint32_t)words[py->code_line];
-	if (!words[PHP_FUNCTION_CLASS])
-		return p;
-	(void)PYTHON_READ(&class_name, words[PHP_FUNCTION_CLASS] + PHP_CLASS_NAME, 8);
-	p.lines_len = look_at_php_text(class_name, PYTHON_NAME_MAX, &p.lines_at).len;
-	return p;
+	(void)frames_find_parts(w, py, code, &found);
+	return (struct parts){
+		.name = tell_text(&found.name, PYTHON_NAME_MAX),
+		.file = tell_text(&found.file, PYTHON_FILE_MAX),
+		.name_at = found.name.addr,
+		.file_at = found.file.addr,
+		.lines_at = found.class.addr,
+		.lines_len = tell_text(&found.class, PYTHON_NAME_MAX).len,
+		.first_line = found.first_line,
+	};
 }
 
 /* What is known of the string at @addr. */
@@ -160,7 +154,8 @@ static bool tell_code(struct preload_header *h, struct thread_ring *lane, uint64
 		      const struct event_python *py, const struct event_frame *frame)
 {
 	const uint64_t at = frame->code & ~EVENT_FRAME_ENTRY;
-	struct parts p = py->shape == PYTHON_IS_PHP ? find_php_parts(py, at) : find_parts(py, at);
+	struct parts p = frames_are_plain(py) ? find_plain_parts(&lane->python.walk, py, at)
+					      : find_parts(py, at);
 	const bool no_lines = p.lines_len > PYTHON_LINES_MAX;
 	uint32_t len = python_padded(p.name.len * p.name.width) +
 		       python_padded(p.file.len * p.file.width) +
@@ -272,6 +267,9 @@ static int begin(struct thread_ring *lane, const struct event_python *py)
 
 	if (py->shape == PYTHON_IS_PHP)
 		return php_begin(w, py, is_main_thread(lane));
+	if (py->shape == PYTHON_IS_RUBY)
+		return ruby_begin(
+			w, python_current_state(w, py, (uint64_t)__builtin_thread_pointer()));
 	state = find_state(lane, py);
 	return state ? python_begin(w, py, state, (uint64_t)__builtin_thread_pointer()) : -1;
 }

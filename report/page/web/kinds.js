@@ -1,7 +1,7 @@
 /* kinds.js - what kind of code a function is: that is its colour */
 const KINDS = {
 	program: "the program", library: "libraries", allocator: "allocation functions",
-	runtime: "start and language runtimes", script: "Python, PHP, and code that the process generated", kernel: "the kernel", other: "processes and remarks",
+	runtime: "start and language runtimes", script: "Python, PHP, Ruby, and code that the process generated", kernel: "the kernel", other: "processes and remarks",
 };
 const ALLOCATORS = new RegExp("^(__libc_|__GI_|_int_|je_|tc_|mi_|__)?(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|" +
 	"posix_memalign|valloc|pvalloc|mmap|mmap64|mremap|sbrk|strdup|strndup|asprintf|vasprintf)(@.*)?$|^operator new|" +
@@ -13,7 +13,7 @@ const STARTS = /^(_start|__libc_start_main.*|__libc_start_call_main|start_thread
 function find_kind(name) {
 	const text = function_name(name), path = module_path(name), file = file_name(path);
 	if (name < 0 || (text[0] === "[" && !path) || !path) return "other";
-	if (/^\[(python|php|interpreted|generated code)\]$/.test(path)) return "script";
+	if (/^\[(python|php|ruby|interpreted|generated code)\]$/.test(path)) return "script";
 	if (ALLOCATORS.test(text)) return "allocator";
 	if (path[0] === "[" || file === "vmlinux" || data.of_kernel || /\.ko(\.|$)/.test(file)) return "kernel";
 	if (STARTS.test(text) || RUNTIMES.test(file)) return "runtime";
