@@ -6,6 +6,7 @@
 #include "bpf/python_walk.h"
 #include "bpf/ruby_walk.h"
 
+/* Fill *@to from the frame at @w->frame, and go on to its caller, as python_step() says. */
 PYTHON_INLINE int frames_step(PYTHON_ARG struct python_walk *w, const struct event_python *py,
 			      struct event_frame *to)
 {

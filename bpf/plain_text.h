@@ -6,6 +6,7 @@
 
 #define PLAIN_TEXT_MAX 65536 /* bytes; one that is longer is none */
 
+/* One of them; with length 0 it has no address. */
 struct plain_text {
 	__u64 addr, len;
 	__u64 has_words; /* 8 bytes may be read at addr, even if it is shorter */

@@ -5,7 +5,11 @@
 #include "format/trace.h"
 
 /* What interprets a program. */
-enum mlk_language { MLK_LANGUAGE_PYTHON = 1 /* CPython */, MLK_LANGUAGE_PHP = 2, MLK_LANGUAGE_RUBY = 3 };
+enum mlk_language {
+	MLK_LANGUAGE_PYTHON = 1, /* CPython */
+	MLK_LANGUAGE_PHP = 2,
+	MLK_LANGUAGE_RUBY = 3,
+};
 
 /* Static text: "Python", "PHP", "Ruby"; "an interpreter" of one that is not known. */
 const char *mlk_language_text(uint32_t language);

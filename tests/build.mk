@@ -15,7 +15,7 @@ RUSTC     = $(if $(shell command -v rustc),,rustc)
 DEB_TEST  = g++ git perl binutils python3 libcmocka-dev clang-format util-linux procps sqlite3 zstd libc6-dbg \
 	    xz-utils curl ca-certificates ed bc dwz less elfutils libdebuginfod1 llvm gdb pkg-config groff-base zsh \
 	    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 musl-tools libjemalloc-dev redis-tools strace lintian \
-	    heaptrack valgrind chromium bubblewrap golang-go golang-github-google-pprof-dev \
+	    heaptrack valgrind php-cli ruby chromium bubblewrap golang-go golang-github-google-pprof-dev \
 	    qemu-system-x86 cpio libcap2-bin tmux $(RUSTC) $(DEB_SERVERS)
 # What nginx, postgresql and ab need that nothing else brings.
 DEB_SERVERS = libapr1 libaprutil1 libpq5 libxslt1.1 libpcre2-8-0 libreadline8 tzdata

@@ -8,6 +8,7 @@
 #include "bpf/python.h"
 #include "format/code.h"
 
+/* Where one is, and what it is. */
 struct interpreter_place {
 	enum mlk_language language;
 	struct event_python at; /* all zero: frames cannot be read, as why says */

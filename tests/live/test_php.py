@@ -1,12 +1,14 @@
 """Programs in PHP: functions, files and lines of each allocation are those of their own backtrace."""
 
+import os
 import shutil
 import signal
+import subprocess
 import unittest
 
 from backends import both_backends
 from markstest import MarksCase
-from mleaktest import needs_bpf, parse_folded
+from mleaktest import TESTS, Case, needs_bpf, parse_folded
 
 COUNT = 300
 PARTS = ["sample", "generators", "callbacks", "exceptions", "magic", "files", "fibers", "recursion"]
@@ -54,6 +56,57 @@ class PhpCommandTest(PhpCase):
 
     def test_files_are_left_out_on_request(self):
         self.assert_no_files(self.record_part("sample", 100, ("--redact=names",)), "Marks\\mark", 100)
+
+
+@both_backends
+class FakePhpTest(Case):
+    def fake(self, kind, *defined):
+        """Record a program that looks like PHP; lines of the dump about its blocks, and the counts."""
+        subprocess.run(["gcc", "-O1", "-fno-inline", "-rdynamic", *defined, "-o", self.path("php-fake"),
+                        os.path.join(TESTS, "live", "fake_php.c")], check=True)
+        trace, _ = self.record(self.path("php-fake"), kind)
+        dump = self.mleak("report", "--dump", trace).out.splitlines()
+        allocs = [line for line in dump if line.startswith("  ALLOC") and ", size 47, " in line]
+        self.assertEqual(len(allocs), 100)
+        counts = [line.split()[1:] for line in dump if line.startswith("    counts")][-1]
+        return trace, allocs, [int(count) for count in counts]
+
+    def test_chain_in_a_circle_is_cut_and_counted(self):
+        trace, allocs, counts = self.fake("circle")
+        for line in allocs:
+            self.assertEqual(len(line.split(", frames ")[1].split()), 128)
+        self.assertGreaterEqual(counts[2], 100)
+        self.assertIn("circle  x 128  nowhere.php:9", self.report(trace, "--function", "circle"))
+
+    def test_generators_in_a_circle_are_not_followed(self):
+        _, allocs, counts = self.fake("generators")
+        for line in allocs:
+            self.assertNotIn(", frames ", line)
+        self.assertGreaterEqual(counts[1], 100)
+
+    def test_without_an_instruction_the_line_is_the_first(self):
+        trace, allocs, counts = self.fake("exception")
+        for line in allocs:
+            self.assertEqual(len(line.split(", frames ")[1].split()), 1)
+        self.assertEqual(counts[2:], [0, 0, 0])
+        self.assertIn("circle  nowhere.php:7", self.report(trace, "--function", "circle"))
+
+    def test_no_frames_where_there_is_no_function_or_nothing_is_executed(self):
+        for kind in "type", "none":
+            _, allocs, counts = self.fake(kind)
+            for line in allocs:
+                self.assertNotIn(", frames ", line)
+            self.assertEqual(counts[2:], [0, 0, 0])
+
+    def test_others_are_told_and_keep_their_frames_of_c(self):
+        for define, version, why in [("-DVERSION=\"8.5.0\"", "8.5.0", "frames are known of 8.2 only"),
+                                     ("-DELSEWHERE", "8.2.99", "its innermost frame is elsewhere than in 8.2")]:
+            trace, allocs, _ = self.fake("circle", define)
+            for line in allocs:
+                self.assertNotIn(", frames ", line)
+            result = self.mleak("report", trace)
+            self.assertIn("lack the functions of PHP %s: %s\n" % (version, why), result.err)
+            self.assertRegex(result.out, r"(?m)  execute_ex$")
 
 
 @needs_bpf

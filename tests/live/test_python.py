@@ -9,8 +9,9 @@ import subprocess
 import sys
 
 from backends import both_backends
+from markstest import marked_stacks
 from mleaktest import TESTS, needs_bpf, parse_folded
-from pythontest import COUNT, PythonCase, python_stacks
+from pythontest import COUNT, PythonCase
 
 PYTHON = "/usr/bin/python3.11"
 PARTS = ["sample", "json", "xml", "sqlite3", "email", "generators", "threads", "foreign",
@@ -65,7 +66,7 @@ class PythonCommandTest(Python311Case):
         trace, _ = self.record(PYTHON, self.marks, "sample", "100", self.answer, options=("--redact=names",))
         report = json.loads(self.mleak("report", "--format=json", trace).out)
         found, told = collections.Counter(), collections.Counter()
-        for frames, amount in python_stacks(report).items():
+        for frames, amount in marked_stacks(report, "[python]").items():
             self.assertEqual([frame[1:] for frame in frames if frame[1:] != ("", 0)], [])
             found[tuple(name for name, _, _ in frames)] += amount[0]
         for frames, amount in self.take_answers().items():

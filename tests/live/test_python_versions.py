@@ -5,8 +5,9 @@ import json
 import os
 import subprocess
 
+from markstest import marked_stacks
 from mleaktest import TESTS, needs_bpf
-from pythontest import COUNT, KNOWN, PythonCase, interpreters, python_stacks
+from pythontest import COUNT, KNOWN, PythonCase, interpreters
 
 # More frames than are recorded: the program takes long to tell of them, so there are few marks.
 DEEP, FRAMES = 100, 128
@@ -47,7 +48,7 @@ class PythonVersionsTest(VersionsCase):
                 trace = self.record_marks(python, "deep", DEEP)
                 report = json.loads(self.mleak("report", "--format=json", trace).out)
                 told = {frames[-FRAMES:]: amount for frames, amount in self.take_answers().items()}
-                found = python_stacks(report)
+                found = marked_stacks(report, "[python]")
                 self.assertTrue(all(found[frames] == amount for frames, amount in told.items()))
                 lost = report["lost"]["kinds"]["allocations without all callers that an interpreter had"]
                 self.assertGreaterEqual(lost, DEEP)
