@@ -39,12 +39,9 @@ PYTHON_INLINE int frames_are_plain(const struct event_python *py)
 PYTHON_INLINE int frames_find_parts(PYTHON_ARG struct python_walk *w, const struct event_python *py,
 				    __u64 at, struct plain_code *code)
 {
-	__u32 digest;
-
-	if (frames_digest(PYTHON_PASS w, py, at, &digest))
-		return -1;
-	return py->shape == PYTHON_IS_PHP ? php_find_parts(PYTHON_PASS w, py, code)
-					  : ruby_find_parts(PYTHON_PASS w, code);
+	if (py->shape == PYTHON_IS_PHP)
+		return php_read(PYTHON_PASS w, at) ? -1 : php_find_parts(PYTHON_PASS w, py, code);
+	return ruby_read(PYTHON_PASS w, at) ? -1 : ruby_find_parts(PYTHON_PASS w, code);
 }
 
 #endif

@@ -27,7 +27,7 @@
 #define PHP_OBJECT_CLASS     16		/* bytes of zend_object, */
 #define PHP_GENERATOR_FRAME  56		/* and of zend_generator */
 #define PHP_GENERATOR_PARENT 152
-#define PHP_MOST_DELEGATING  32
+#define PHP_MOST_DELEGATING  16
 #define PHP_USER_FUNCTION    2
 #define PHP_EVAL	     4
 #define PHP_FUNCTION_BYTES   168 /* of zend_op_array that are read */
@@ -67,16 +67,9 @@ PYTHON_INLINE int php_find_parts(PYTHON_ARG struct python_walk *w, const struct 
 	return php_find_text(PYTHON_PASS w, w->part[0], &code->class);
 }
 
-/*
- * Read the function at @code, and its digest into *@digest: of name, class, file, lines, and where
- * its instructions are.  Closures have copies of one, so several addresses.  -1: it cannot be read;
- * 1: it is one of C.
- */
-PYTHON_INLINE int php_digest(PYTHON_ARG struct python_walk *w, const struct event_python *py,
-			     __u64 code, __u32 *digest)
+/* Read the function at @code to @w->code.  -1: it cannot be read; 1: it is one of C. */
+PYTHON_INLINE int php_read(PYTHON_ARG struct python_walk *w, __u64 code)
 {
-	struct plain_text name, file;
-	__u64 sum;
 	__u8 type;
 
 	if (!python_is_address(code) || PYTHON_READ(&w->part[0], code, 8))
@@ -84,8 +77,23 @@ PYTHON_INLINE int php_digest(PYTHON_ARG struct python_walk *w, const struct even
 	type = (__u8)w->part[0];
 	if (type != PHP_USER_FUNCTION && type != PHP_EVAL)
 		return 1;
-	if (PYTHON_READ(w->code, code, PHP_FUNCTION_BYTES) ||
-	    php_find_text(PYTHON_PASS w, w->code[py->code_name & PYTHON_WORD_MAX], &name) ||
+	return PYTHON_READ(w->code, code, PHP_FUNCTION_BYTES) ? -1 : 0;
+}
+
+/*
+ * The same, and its digest into *@digest: of name, class, file, lines, and where its instructions
+ * are.  Closures have copies of one, so several addresses.
+ */
+PYTHON_INLINE int php_digest(PYTHON_ARG struct python_walk *w, const struct event_python *py,
+			     __u64 code, __u32 *digest)
+{
+	struct plain_text name, file;
+	int err = php_read(PYTHON_PASS w, code);
+	__u64 sum;
+
+	if (err)
+		return err;
+	if (php_find_text(PYTHON_PASS w, w->code[py->code_name & PYTHON_WORD_MAX], &name) ||
 	    php_find_text(PYTHON_PASS w, w->code[py->code_file & PYTHON_WORD_MAX], &file))
 		return -1;
 	sum = plain_mix(PYTHON_PASS w, &name, &file);

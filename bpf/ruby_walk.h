@@ -90,15 +90,24 @@ PYTHON_INLINE int ruby_find_parts(PYTHON_ARG struct python_walk *w, struct plain
 	return ruby_find_text(PYTHON_PASS w, w->code[RUBY_BODY_PATH], &code->file);
 }
 
-/* Read the function (rb_iseq_t) at @code, and its digest into *@digest: of label, path, line, and
- * where its instructions are.  -1: it cannot be read. */
+/* Read the function (rb_iseq_t) at @code, as far as it is in its body, to @w->code.  -1: it cannot
+ * be read. */
+PYTHON_INLINE int ruby_read(PYTHON_ARG struct python_walk *w, __u64 code)
+{
+	return !python_is_address(code) || PYTHON_READ(&w->part[0], code + RUBY_ISEQ_BODY, 8) ||
+			       !python_is_address(w->part[0]) ||
+			       PYTHON_READ(w->code, w->part[0], RUBY_BODY_BYTES)
+		       ? -1
+		       : 0;
+}
+
+/* The same, and its digest into *@digest: of label, path, line, and where its instructions are. */
 PYTHON_INLINE int ruby_digest(PYTHON_ARG struct python_walk *w, __u64 code, __u32 *digest)
 {
 	struct plain_text name, file;
 	__u64 sum;
 
-	if (!python_is_address(code) || PYTHON_READ(&w->part[0], code + RUBY_ISEQ_BODY, 8) ||
-	    !python_is_address(w->part[0]) || PYTHON_READ(w->code, w->part[0], RUBY_BODY_BYTES) ||
+	if (ruby_read(PYTHON_PASS w, code) ||
 	    ruby_find_text(PYTHON_PASS w, w->code[RUBY_BODY_LABEL], &name) ||
 	    ruby_find_text(PYTHON_PASS w, w->code[RUBY_BODY_PATH], &file))
 		return -1;

@@ -9,7 +9,8 @@
 # of C.  PART is what calls: sample, blocks, exceptions, missing, files, fibers, threads, recursion, deep, or
 # all but the last.  With wait it says so, and begins when its standard input has a line.
 #
-# Start it with RUBY_GC_HEAP_INIT_SLOTS=2000000: else a new page of objects may be allocated where a mark is.
+# Start it with RUBY_GC_HEAP_INIT_SLOTS=500000, for many marks more: else a new page of objects may be
+# allocated where a mark is.
 # No method begins in the line of a call, as methods of C are told by having the place of their caller.
 
 require "json"

@@ -35,7 +35,8 @@ class PhpCommandTest(PhpCase):
         self.assert_same(dropped, 500)
 
     def test_second_reader_agrees(self):
-        self.assertIn(", language 2, ", self.assert_second_reader_agrees(self.record_part("magic", 300)))
+        self.assertIn(", language 2, ", self.assert_second_reader_agrees(
+            self.record_part("magic", 300, ("--min-size", "500"))))
 
     def test_formats_tell_functions_of_php_from_others(self):
         trace = self.record_part("sample", 100)
