@@ -141,6 +141,7 @@ acceptance: deps
 	$(Q)$(SUBMAKE) acceptance-reach
 	$(Q)$(SUBMAKE) acceptance-graphs
 	$(Q)$(SUBMAKE) acceptance-inject
+	$(Q)$(SUBMAKE) acceptance-frames
 	$(Q)$(SUBMAKE) acceptance-load
 
 # Lost ones, and held ones; of each a twelfth has each shape.
@@ -174,6 +175,14 @@ acceptance-inject: deps servers
 	$(Q)$(SUBMAKE) all
 	$(Q)MLEAK_INJECT_CYCLES=$(CYCLES) MLEAK_INJECT_KILLS=$(KILLS) python3 tests/run.py --build $(O) \
 		--filter 'test_inject_(cycles|servers)' live
+
+MARKS ?= 100000
+
+## acceptance-frames: compare the frames of Python, PHP and Ruby of 100,000 blocks of each kind with their backtraces
+acceptance-frames: deps
+	$(Q)$(SUBMAKE) all
+	$(Q)MLEAK_MARKS=$(MARKS) python3 tests/run.py --build $(O) \
+		--filter 'test_(python|php|ruby)\..*(each_mark|attached)' live
 
 ## acceptance-load: loads of 30 seconds each, the instructions of an allocation, the most that gets through
 acceptance-load: deps
@@ -231,4 +240,4 @@ $(O)/tests/unit/test_fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-graphs acceptance-inject acceptance-load check-kernels
+.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-graphs acceptance-inject acceptance-frames acceptance-load check-kernels

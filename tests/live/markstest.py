@@ -11,6 +11,9 @@ import sys
 from mleaktest import LONG, ROOT, TESTS, Case, read_line, wait_until
 
 
+MARKS = int(os.environ.get("MLEAK_MARKS", "0"))  # blocks of each part; 0: few
+
+
 def marked_stacks(report, module):
     """Blocks and bytes by the interpreted frames of a stack, which are in @module, the outermost first, from
     --format=json."""
@@ -40,7 +43,7 @@ class MarksCase(Case):
     def record_part(self, part, count, options=()):
         trace = self.path(part + ".mlk")
         result = self.mleak("record", "-o", trace, *options, "--", self.interpreter, self.marks, part, str(count),
-                            self.answer, env=self.env)
+                            self.answer, env=self.env, timeout=3 * LONG + MARKS / 50)
         self.assertEqual(result.status, self.status, result.err)  # as the command ended
         return trace
 
@@ -53,7 +56,7 @@ class MarksCase(Case):
         mleak = self.start_mleak("record", "-o", trace, *options, "-p", str(target.pid))
         wait_until(lambda: os.path.exists(trace) or mleak.poll() is not None, "mleak does not attach")
         target.stdin.write(b"\n")
-        target.wait(LONG)
+        target.wait(LONG + MARKS / 50)
         result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
         self.assert_same(trace, count)

@@ -7,10 +7,10 @@ import subprocess
 import unittest
 
 from backends import both_backends
-from markstest import MarksCase
+from markstest import MARKS, MarksCase
 from mleaktest import TESTS, Case, needs_bpf, parse_folded
 
-COUNT = 300
+COUNT = MARKS or 300
 PARTS = ["sample", "generators", "callbacks", "exceptions", "magic", "files", "fibers", "recursion"]
 PHP = shutil.which("php8.2")
 

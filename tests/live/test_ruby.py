@@ -4,10 +4,10 @@ import shutil
 import unittest
 
 from backends import both_backends
-from markstest import MarksCase
+from markstest import MARKS, MarksCase
 from mleaktest import needs_bpf, parse_folded
 
-COUNT = 300
+COUNT = MARKS or 300
 PARTS = ["sample", "blocks", "exceptions", "missing", "files", "fibers", "threads", "recursion"]
 RUBY = shutil.which("ruby3.1")
 
@@ -15,7 +15,7 @@ RUBY = shutil.which("ruby3.1")
 @unittest.skipUnless(RUBY, "there is no ruby3.1")
 class RubyCase(MarksCase):
     interpreter, module, sample = RUBY, "[ruby]", "ruby_marks.rb"
-    variables = {"RUBY_GC_HEAP_INIT_SLOTS": "500000", "RUBYOPT": "--disable-gems"}
+    variables = {"RUBY_GC_HEAP_INIT_SLOTS": str(500000 + 300 * MARKS), "RUBYOPT": "--disable-gems"}
 
 
 @both_backends
