@@ -62,7 +62,7 @@ PYTHON_INLINE int php_find_parts(PYTHON_ARG struct python_walk *w, const struct 
 		return -1;
 	if (!class)
 		return 0;
-	if (PYTHON_READ(&w->part[0], class + PHP_CLASS_NAME, 8))
+	if (!python_is_address(class) || PYTHON_READ(&w->part[0], class + PHP_CLASS_NAME, 8))
 		return -1;
 	return php_find_text(PYTHON_PASS w, w->part[0], &code->class);
 }

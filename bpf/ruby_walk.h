@@ -25,7 +25,6 @@
 #define RUBY_FRAME_BYTES 64
 #define RUBY_READ_BYTES	 40   /* of a frame that are read, */
 #define RUBY_BODY_BYTES	 152  /* and of rb_iseq_constant_body, */
-#define RUBY_ISEQ_BODY	 16   /* to which this in rb_iseq_t points */
 #define RUBY_ENTRY_BYTES 12   /* of insns_info.body: the line comes first */
 #define RUBY_FINISH	 0x20 /* VM_FRAME_FLAG_FINISH: vm_exec() was called for it */
 #define RUBY_OF_C	 0x80 /* VM_FRAME_FLAG_CFRAME */
@@ -34,6 +33,8 @@
 #define RUBY_TYPE	 0x1f
 #define RUBY_STRING	 5
 #define RUBY_ARRAY	 7
+#define RUBY_IMEMO_MASK	 0xf01f /* T_IMEMO, and which kind: imemo_iseq */
+#define RUBY_IMEMO_ISEQ	 0x701a
 #define RUBY_USER_1	 (1u << 13) /* the string is elsewhere; the array is not */
 #define RUBY_EMBED_SHIFT 14
 #define RUBY_EMBED_MAX	 0x1f
@@ -94,9 +95,10 @@ PYTHON_INLINE int ruby_find_parts(PYTHON_ARG struct python_walk *w, struct plain
  * be read. */
 PYTHON_INLINE int ruby_read(PYTHON_ARG struct python_walk *w, __u64 code)
 {
-	return !python_is_address(code) || PYTHON_READ(&w->part[0], code + RUBY_ISEQ_BODY, 8) ||
-			       !python_is_address(w->part[0]) ||
-			       PYTHON_READ(w->code, w->part[0], RUBY_BODY_BYTES)
+	/* one that was moved, or whose place was used again, is none */
+	return !python_is_address(code) || PYTHON_READ(w->part, code, 24) ||
+			       (w->part[0] & RUBY_IMEMO_MASK) != RUBY_IMEMO_ISEQ ||
+			       PYTHON_READ(w->code, w->part[2], RUBY_BODY_BYTES)
 		       ? -1
 		       : 0;
 }

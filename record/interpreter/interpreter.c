@@ -82,6 +82,14 @@ bool interpreter_look(struct interpreter *in, const struct target *t, const stru
 	return found || (has_values && !had_values);
 }
 
+void interpreter_within(struct interpreter *in)
+{
+	if (in->place.at.shape != PYTHON_IS_RUBY)
+		return;
+	in->place.at = (struct event_python){0};
+	snprintf(in->place.why, sizeof(in->place.why), "only eBPF reads them, as its objects move");
+}
+
 void interpreter_inherit(struct interpreter *in, const struct interpreter *from, uint64_t since_ns)
 {
 	in->found = from->found;

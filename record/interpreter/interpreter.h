@@ -37,6 +37,10 @@ struct interpreter {
 bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
 		      uint64_t since_ns);
 
+/* Its memory is to be read within the process, by plain loads: where objects move while threads of
+ * it run on, as Ruby's do, frames are not read. */
+void interpreter_within(struct interpreter *in);
+
 /* A child of fork begins, @since_ns, with what its parent @from had. */
 void interpreter_inherit(struct interpreter *in, const struct interpreter *from, uint64_t since_ns);
 

@@ -1,7 +1,8 @@
 /* ruby_find.c - see ruby_find.h
  *
  * Where Ruby 3.1 has what, as bpf/ruby_walk.h says it, is from Debian's libruby3.1: its functions
- * rb_profile_frames(), rb_iseq_label() and rb_iseq_line_no() read the same words.
+ * rb_profile_frames(), rb_iseq_label() and rb_iseq_line_no() read the same words.  It is no
+ * interface, and was tried with 3.1.2.
  */
 #include "record/interpreter/ruby_find.h"
 

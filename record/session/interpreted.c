@@ -30,6 +30,8 @@ void session_look_for_interpreter(struct session *s, struct process *p, const st
 	in->program = program;
 	if (!interpreter_look(in, &p->target, maps, since_ns))
 		return;
+	if (s->preload)
+		interpreter_within(in);
 	trace_out_fail(&s->out, interpreter_write(in, s->out.writer, (uint32_t)p->target.pid));
 	tell_sender(s, p);
 }

@@ -72,6 +72,21 @@ static void add_left(struct merge *m, bool complete)
 		m->to[m->nr++] = swap[i];
 }
 
+/* Methods of Ruby may be machine code that it generated: such frames behind each other are one call
+ * of the interpreter, with its own frame behind them if that called it.  Go to the last of them. */
+static size_t last_generated(const struct mlk_interpreter *of, const struct dwunw_frame *native,
+			     size_t nr, size_t i)
+{
+	while (i + 1 < nr && native[i + 1].flags & DWUNW_FRAME_FLAG_GENERATED)
+		i++;
+	return i + 1 < nr && interprets(of, &native[i + 1]) ? i + 1 : i;
+}
+
+static bool is_generated(const struct mlk_interpreter *of, const struct dwunw_frame *frame)
+{
+	return of->language == MLK_LANGUAGE_RUBY && frame->flags & DWUNW_FRAME_FLAG_GENERATED;
+}
+
 static int merge_stack(struct dwunw *dw, const struct mlk_interpreter *of,
 		       const struct mlk_event *event, uint32_t *id)
 {
@@ -80,9 +95,14 @@ static int merge_stack(struct dwunw *dw, const struct mlk_interpreter *of,
 	enum dwunw_status status = dwunw_stack_status(dw, *id);
 	struct merge m = {.event = event, .to = to};
 
-	for (size_t i = 0; i < nr; i++)
-		if (!interprets(of, &native[i]) || !add_call(&m))
+	for (size_t i = 0; i < nr; i++) {
+		const bool generated = is_generated(of, &native[i]);
+
+		if ((!generated && !interprets(of, &native[i])) || !add_call(&m))
 			to[m.nr++] = native[i];
+		else if (generated)
+			i = last_generated(of, native, nr, i);
+	}
 	add_left(&m, status == DWUNW_STATUS_ENDED || status == DWUNW_STATUS_STALE);
 	return dwunw_stack_intern(dw, to, m.nr < STACK_MAX_FRAMES ? m.nr : STACK_MAX_FRAMES, status,
 				  id);

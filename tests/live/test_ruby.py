@@ -1,10 +1,10 @@
 """Programs in Ruby: methods, files and lines of each allocation are those of their own backtrace."""
 
+import json
 import shutil
 import unittest
 
-from backends import both_backends
-from markstest import MARKS, MarksCase
+from markstest import MARKS, MarksCase, marked_stacks
 from mleaktest import needs_bpf, parse_folded
 
 COUNT = MARKS or 300
@@ -18,8 +18,8 @@ class RubyCase(MarksCase):
     variables = {"RUBY_GC_HEAP_INIT_SLOTS": str(500000 + 300 * MARKS), "RUBYOPT": "--disable-gems"}
 
 
-@both_backends
-class RubyCommandTest(RubyCase):
+@needs_bpf
+class RubyTest(RubyCase):
     def test_each_mark_has_the_frames_of_its_backtrace(self):
         for part in PARTS:
             with self.subTest(part=part):
@@ -54,15 +54,24 @@ class RubyCommandTest(RubyCase):
     def test_files_are_left_out_on_request(self):
         self.assert_no_files(self.record_part("sample", 100, ("--redact=names",)), "mark", 100)
 
+    def test_methods_that_yjit_compiled_have_their_place(self):
+        self.env["RUBYOPT"] += " --yjit --yjit-call-threshold=2"
+        trace = self.record_part("all", COUNT)
+        found = marked_stacks(json.loads(self.mleak("report", "--format=json", trace).out), self.module)
+        told = self.take_answers()
+        # what YJIT allocates while it compiles a method has the method's callers, too
+        self.assertEqual([frames for frames, amount in told.items() if found[frames] < amount], [])
+        self.assertGreaterEqual(sum(blocks for blocks, _ in told.values()), COUNT)
 
-@needs_bpf
-class RubyAttachTest(RubyCase):
-    def test_attached_by_probes(self):
+    def test_attached(self):
         for part in PARTS:
             with self.subTest(part=part):
                 self.attach_part(part, COUNT)
 
-    def test_attached_by_injected_code(self):
-        for part in PARTS:
-            with self.subTest(part=part):
-                self.attach_part(part, COUNT, "--backend", "inject")
+    def test_code_within_the_process_does_not_read_what_moves(self):
+        trace = self.record_part("sample", 50, ("--backend", "preload"))
+        report = self.mleak("report", trace)
+        self.assertRegex(report.err, r"lack the functions of Ruby 3\.1\.\d+: only eBPF reads them, as its objects move\n")
+        self.assertRegex(report.out, r"(?m)  rb_vm_exec")
+        self.assertNotIn(", frames ", self.mleak("report", "--dump", trace).out)
+        self.assertRegex(self.mleak("info", trace).out, "without its functions, as only eBPF reads them")

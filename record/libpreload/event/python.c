@@ -1,4 +1,4 @@
-/* python.c - the frames of CPython, PHP and Ruby at an allocation, and each function once
+/* python.c - the frames of CPython and PHP at an allocation, and each function once
  *
  * The memory is read as it is: only the thread itself changes its frames and what they hold, also
  * while it does not hold the interpreter's lock.  Of other threads nothing is read.
@@ -41,8 +41,9 @@ static const struct event_python *learn(struct preload_header *h, uint32_t round
 	known = h->pythons[p - h->processes];
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	known_round = round;
-	/* of the program that this process ran before the addresses mean nothing */
-	if (known.program != preload_state.program ||
+	/* of the program that this process ran before the addresses mean nothing; and Ruby's
+	 * objects are moved while threads run on, so that they are not to be read here */
+	if (known.program != preload_state.program || known.shape == PYTHON_IS_RUBY ||
 	    (!frames_are_plain(&known) && !python_is_address(known.code_type)) ||
 	    (known.current_kind != PYTHON_THREAD && !python_is_address(known.current)))
 		known.current_kind = PYTHON_NOWHERE;
@@ -267,9 +268,6 @@ static int begin(struct thread_ring *lane, const struct event_python *py)
 
 	if (py->shape == PYTHON_IS_PHP)
 		return php_begin(w, py, is_main_thread(lane));
-	if (py->shape == PYTHON_IS_RUBY)
-		return ruby_begin(
-			w, python_current_state(w, py, (uint64_t)__builtin_thread_pointer()));
 	state = find_state(lane, py);
 	return state ? python_begin(w, py, state, (uint64_t)__builtin_thread_pointer()) : -1;
 }
