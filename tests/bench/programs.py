@@ -81,8 +81,8 @@ def main():
         for i in range(args.n):
             for command in args.mleak if i % 2 else reversed(args.mleak):
                 found = measure(target, command, os.path.join(scratch, "x.mlk"))
-                for name in NAMES.values():
-                    costs[command][name].append(found[name])
+                for name, ns in found.items():
+                    costs[command][name].append(ns)
     target.end()
     os.close(fd)
     print("%-44s %-16s %8s %8s" % ("ns a run", "", "median", "least"))
