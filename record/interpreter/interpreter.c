@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "record/interpreter/php_find.h"
+#include "record/interpreter/python_find.h"
 #include "record/interpreter/ruby_find.h"
 #include "record/interpreter/thread_values.h"
 
@@ -19,6 +20,28 @@ static bool was_examined(struct interpreter *in, const struct mlk_mapping *m)
 		if (in->looked[i] == m->inode)
 			return true;
 	in->looked[in->nr_looked++ % LOOKED] = m->inode;
+	return false;
+}
+
+static const struct interpreter_kind *const kinds[] = {&python_kind, &php_kind, &ruby_kind};
+
+#define NR_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+bool interpreter_is_likely(const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < NR_KINDS; i++)
+		if (interpreter_is_named(kinds[i], m))
+			return true;
+	return false;
+}
+
+/* Is an interpreter in the file of @m? */
+static bool find_in(struct interpreter *in, const struct target *t, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < NR_KINDS; i++)
+		if (interpreter_is_named(kinds[i], m) &&
+		    interpreter_find(&in->place, kinds[i], t, m))
+			return true;
 	return false;
 }
 
@@ -38,17 +61,13 @@ static bool look_for_interpreter(struct interpreter *in, const struct target *t,
 	for (size_t i = 0; !in->found && i < maps->nr; i++) {
 		const struct mlk_mapping *m = &maps->v[i];
 
-		if (m->perms & MLK_PERM_X && m->inode &&
-		    (python_is_likely(m) || php_is_likely(m) || ruby_is_likely(m)) &&
+		if (m->perms & MLK_PERM_X && m->inode && interpreter_is_likely(m) &&
 		    !was_examined(in, m))
-			in->found = python_find(&in->place, t, m) || php_find(&in->place, t, m) ||
-				    ruby_find(&in->place, t, m);
+			in->found = find_in(in, t, m);
 		if (!in->found)
 			continue;
 		if (in->place.at.current_kind == PYTHON_DYNAMIC && has_musl(maps)) {
-			in->place.at = (struct event_python){0};
-			snprintf(in->place.why, sizeof(in->place.why),
-				 "where musl has its threads is not known");
+			interpreter_give_up(&in->place, "where musl has its threads is not known");
 		}
 		in->since_ns = since_ns;
 		return true;
@@ -62,6 +81,8 @@ static bool look_for_values(struct interpreter *in, const struct target *t, cons
 {
 	struct event_python *at = &in->place.at;
 
+	if (in->place.language != MLK_LANGUAGE_PYTHON)
+		return false; /* of others, key is something else */
 	for (size_t i = 0; at->key && !at->specific && i < maps->nr; i++) {
 		const struct mlk_mapping *m = &maps->v[i];
 
@@ -86,8 +107,7 @@ void interpreter_within(struct interpreter *in)
 {
 	if (in->place.at.shape != PYTHON_IS_RUBY)
 		return;
-	in->place.at = (struct event_python){0};
-	snprintf(in->place.why, sizeof(in->place.why), "only eBPF reads them, as its objects move");
+	interpreter_give_up(&in->place, "only eBPF reads them, as its objects move");
 }
 
 void interpreter_inherit(struct interpreter *in, const struct interpreter *from, uint64_t since_ns)

@@ -7,7 +7,7 @@
 
 #include "record/interpreter/code_read.h"
 #include "record/interpreter/code_table.h"
-#include "record/interpreter/python_find.h"
+#include "record/interpreter/interpreter_place.h"
 #include "record/target/maps.h"
 
 /* Frames of a thread that wait for their allocation.  Several do, where interpreters of one process
@@ -31,6 +31,9 @@ struct interpreter {
 	uint64_t looked[16]; /* inodes of files in which none was, the last ones */
 	uint32_t nr_looked;
 };
+
+/* May there be one in the file of @m, by its name? */
+bool interpreter_is_likely(const struct mlk_mapping *m);
 
 /* Look for an interpreter among @maps of @t, and what is not known of it yet.  Returns whether
  * something was found now, the interpreter @since_ns: who sends events is to be told. */

@@ -1,22 +1,58 @@
 /* interpreter_place.c - see interpreter_place.h */
 #include "record/interpreter/interpreter_place.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "record/interpreter/eval_code.h"
 #include "record/module/elffile.h"
 
-void interpreter_symbols(Elf *elf, const char *const *names, size_t nr, struct elf_place *found)
+bool interpreter_is_named(const struct interpreter_kind *kind, const struct mlk_mapping *m)
+{
+	const char *name = strrchr(m->path, '/');
+
+	return name && strstr(name, kind->file);
+}
+
+static void find_symbols(Elf *elf, const struct interpreter_kind *kind, struct elf_place *found)
 {
 	struct elf_symbols s = {.elf = elf, .type = SHT_DYNSYM};
 
 	while (elffile_next_symbol(&s)) {
 		const char *name = elffile_symbol_name(&s);
 
-		for (size_t i = 0; name && i < nr; i++)
-			if (s.sym.st_shndx != SHN_UNDEF && s.sym.st_size && !strcmp(name, names[i]))
+		for (size_t i = 0; name && i < INTERPRETER_SYMBOLS && kind->symbols[i]; i++)
+			if (s.sym.st_shndx != SHN_UNDEF && s.sym.st_size &&
+			    !strcmp(name, kind->symbols[i]))
 				found[i] = (struct elf_place){s.sym.st_value, s.sym.st_size};
 	}
+}
+
+bool interpreter_find(struct interpreter_place *place, const struct interpreter_kind *kind,
+		      const struct target *t, const struct mlk_mapping *m)
+{
+	struct elf_place found[INTERPRETER_SYMBOLS] = {{0}};
+	int fd = target_open_mapped(t, m);
+	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
+	bool is = false;
+
+	*place = (struct interpreter_place){.language = kind->language};
+	if (elf) {
+		find_symbols(elf, kind, found);
+		is = kind->describe(place, elf, found,
+				    m->start - m->offset - elffile_bias(elf, m->offset));
+	}
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+void interpreter_give_up(struct interpreter_place *place, const char *why)
+{
+	place->at = (struct event_python){0};
+	snprintf(place->why, sizeof(place->why), "%s", why);
 }
 
 void interpreter_set_ranges(struct interpreter_place *place, Elf *elf, const struct elf_place *eval,

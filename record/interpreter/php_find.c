@@ -9,7 +9,6 @@
 #include <gelf.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "record/module/elffile.h"
 
@@ -20,21 +19,7 @@
 #define CODE_MAX	 64
 
 /* What is looked for among the file's dynamic symbols. */
-enum { GLOBALS, EXECUTE, GET_SCOPE, GENERATOR, NR_SYMBOLS };
-
-static const char *const names[NR_SYMBOLS] = {
-	[GLOBALS] = "executor_globals", /* with threads (ZTS) there is none */
-	[EXECUTE] = "execute_ex",
-	[GENERATOR] = "zend_ce_generator",
-	[GET_SCOPE] = "zend_get_executed_scope", /* which begins at the innermost frame */
-};
-
-bool php_is_likely(const struct mlk_mapping *m)
-{
-	const char *name = strrchr(m->path, '/');
-
-	return name && strstr(name, "php");
-}
+enum { GLOBALS, EXECUTE, GET_SCOPE, GENERATOR };
 
 /* Does the code of @function read what is @address, relative to itself or @plus above an address
  * that it has so? */
@@ -111,38 +96,34 @@ static void find_version(char *to, size_t room, Elf *elf)
 	to[nr] = '\0';
 }
 
-/* Fill @place by what was @found in @elf, moved by @bias. */
-static void describe(struct interpreter_place *place, Elf *elf, const struct elf_place *found,
+/* As interpreter_kind.describe. */
+static bool describe(struct interpreter_place *place, Elf *elf, const struct elf_place *found,
 		     uint64_t bias)
 {
 	unsigned int major = 0, minor = 0;
 	const char *why;
 
+	if (!found[EXECUTE].size || !found[GET_SCOPE].size)
+		return false;
 	find_version(place->version, sizeof(place->version), elf);
 	sscanf(place->version, "%2u.%2u", &major, &minor);
 	interpreter_set_ranges(place, elf, &found[EXECUTE], bias);
 	why = find_layout(&place->at, elf, major << 8 | minor, found, bias);
 	if (why)
-		snprintf(place->why, sizeof(place->why), "%s", why);
+		interpreter_give_up(place, why);
+	return true;
 }
 
-bool php_find(struct interpreter_place *place, const struct target *t, const struct mlk_mapping *m)
-{
-	struct elf_place found[NR_SYMBOLS] = {{0}};
-	int fd = target_open_mapped(t, m);
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
-	bool is = false;
-
-	*place = (struct interpreter_place){.language = MLK_LANGUAGE_PHP};
-	if (elf) {
-		interpreter_symbols(elf, names, NR_SYMBOLS, found);
-		is = found[EXECUTE].size && found[GET_SCOPE].size;
-		if (is)
-			describe(place, elf, found,
-				 m->start - m->offset - elffile_bias(elf, m->offset));
-	}
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
+const struct interpreter_kind php_kind = {
+	.language = MLK_LANGUAGE_PHP,
+	.file = "php",
+	.symbols =
+		{
+			[GLOBALS] = "executor_globals", /* with threads (ZTS) there is none */
+			[EXECUTE] = "execute_ex",
+			[GENERATOR] = "zend_ce_generator",
+			[GET_SCOPE] =
+				"zend_get_executed_scope", /* which begins at the innermost frame */
+		},
+	.describe = describe,
+};

@@ -4,31 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "record/interpreter/python_code.h"
 #include "record/interpreter/python_layout.h"
 #include "record/module/elffile.h"
 
 /* What is looked for among the file's dynamic symbols. */
-enum { RUNTIME, CODE_TYPE, VERSION, GET_VERSION, GET_CURRENT, EVAL, OLD_EVAL, NR_SYMBOLS };
-
-static const char *const names[NR_SYMBOLS] = {
-	[RUNTIME] = "_PyRuntime",
-	[CODE_TYPE] = "PyCode_Type",
-	[VERSION] = "Py_Version",
-	[GET_VERSION] = "Py_GetVersion",
-	[GET_CURRENT] = "_PyThreadState_GetCurrent",
-	[EVAL] = "_PyEval_EvalFrameDefault",
-	[OLD_EVAL] = "PyEval_EvalFrameEx", /* which interprets up to 3.5 */
-};
-
-bool python_is_likely(const struct mlk_mapping *m)
-{
-	const char *name = strrchr(m->path, '/');
-
-	return name && strstr(name, "python");
-}
+enum { RUNTIME, CODE_TYPE, VERSION, GET_VERSION, GET_CURRENT, EVAL, OLD_EVAL };
 
 /* PY_VERSION_HEX; 0: it is not told. */
 static uint32_t find_version(Elf *elf, const struct elf_place *found)
@@ -74,43 +56,39 @@ static const char *find_layout(struct event_python *at, Elf *elf, uint32_t versi
 	return NULL;
 }
 
-/* Fill @place by what was @found in @elf, moved by @bias. */
-static void describe(struct interpreter_place *place, Elf *elf, const struct elf_place *found,
+/* As interpreter_kind.describe. */
+static bool describe(struct interpreter_place *place, Elf *elf, const struct elf_place *found,
 		     uint64_t bias)
 {
-	uint32_t version = find_version(elf, found);
+	uint32_t version;
 	const char *why;
 
+	if (!found[CODE_TYPE].size || (!found[EVAL].size && !found[OLD_EVAL].size))
+		return false;
+	version = find_version(elf, found);
 	if (version)
 		snprintf(place->version, sizeof(place->version), "%u.%u.%u", version >> 24,
 			 version >> 16 & 0xff, version >> 8 & 0xff);
 	interpreter_set_ranges(place, elf, found[EVAL].size ? &found[EVAL] : &found[OLD_EVAL],
 			       bias);
 	why = find_layout(&place->at, elf, version, found, bias);
-	if (!why)
-		return;
-	place->at = (struct event_python){0};
-	snprintf(place->why, sizeof(place->why), "%s", why);
+	if (why)
+		interpreter_give_up(place, why);
+	return true;
 }
 
-bool python_find(struct interpreter_place *place, const struct target *t,
-		 const struct mlk_mapping *m)
-{
-	struct elf_place found[NR_SYMBOLS] = {{0}};
-	int fd = target_open_mapped(t, m);
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
-	bool is = false;
-
-	*place = (struct interpreter_place){.language = MLK_LANGUAGE_PYTHON};
-	if (elf) {
-		interpreter_symbols(elf, names, NR_SYMBOLS, found);
-		is = found[CODE_TYPE].size && (found[EVAL].size || found[OLD_EVAL].size);
-		if (is)
-			describe(place, elf, found,
-				 m->start - m->offset - elffile_bias(elf, m->offset));
-	}
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
+const struct interpreter_kind python_kind = {
+	.language = MLK_LANGUAGE_PYTHON,
+	.file = "python",
+	.symbols =
+		{
+			[RUNTIME] = "_PyRuntime",
+			[CODE_TYPE] = "PyCode_Type",
+			[VERSION] = "Py_Version",
+			[GET_VERSION] = "Py_GetVersion",
+			[GET_CURRENT] = "_PyThreadState_GetCurrent",
+			[EVAL] = "_PyEval_EvalFrameDefault",
+			[OLD_EVAL] = "PyEval_EvalFrameEx", /* which interprets up to 3.5 */
+		},
+	.describe = describe,
+};

@@ -2,17 +2,8 @@
 #ifndef RECORD_PYTHON_FIND_H
 #define RECORD_PYTHON_FIND_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "record/interpreter/interpreter_place.h"
-#include "record/target/target.h"
 
-/* Look at the file that @t has mapped at @m.  False: no interpreter is in it. */
-bool python_find(struct interpreter_place *place, const struct target *t,
-		 const struct mlk_mapping *m);
-
-/* May there be one, by the file's name? */
-bool python_is_likely(const struct mlk_mapping *m);
+extern const struct interpreter_kind python_kind;
 
 #endif

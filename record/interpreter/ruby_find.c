@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "record/interpreter/python_code.h"
 #include "record/module/elffile.h"
@@ -20,21 +19,7 @@
 #define PROFILE_MAX 256 /* and of rb_profile_frames() */
 
 /* What is looked for among the file's dynamic symbols. */
-enum { VM_EXEC, RUBY_VERSION, PROFILE, LABEL, NR_SYMBOLS };
-
-static const char *const names[NR_SYMBOLS] = {
-	[VM_EXEC] = "rb_vm_exec",
-	[RUBY_VERSION] = "ruby_version",
-	[PROFILE] = "rb_profile_frames", /* which begins with the thread's variable */
-	[LABEL] = "rb_iseq_label",
-};
-
-bool ruby_is_likely(const struct mlk_mapping *m)
-{
-	const char *name = strrchr(m->path, '/');
-
-	return name && strstr(name, "ruby");
-}
+enum { VM_EXEC, RUBY_VERSION, PROFILE, LABEL };
 
 /* Has the code of @function @bytes, among its first @most? */
 static bool has_code(Elf *elf, const struct elf_place *function, size_t most, const void *bytes,
@@ -60,52 +45,45 @@ static const char *find_layout(struct event_python *at, Elf *elf, const char *ve
 
 	if (strncmp(version, VERSION, strlen(VERSION)) != 0)
 		return "frames are known of 3.1 only";
-	*at = (struct event_python){0};
 	if (!has_code(elf, &found[LABEL], LABEL_MAX, label, sizeof(label)) ||
 	    !has_code(elf, &found[PROFILE], PROFILE_MAX, next, sizeof(next)) ||
-	    !python_code_current(at, elf, &found[PROFILE], bias)) {
-		*at = (struct event_python){0};
+	    !python_code_current(at, elf, &found[PROFILE], bias))
 		return "its functions read frames otherwise than in 3.1";
-	}
 	at->shape = PYTHON_IS_RUBY;
 	at->version = VERSION_NR | PYTHON_RUBY_VERSION;
 	return NULL;
 }
 
-/* Fill @place by what was @found in @elf, moved by @bias. */
-static void describe(struct interpreter_place *place, Elf *elf, const struct elf_place *found,
+/* As interpreter_kind.describe. */
+static bool describe(struct interpreter_place *place, Elf *elf, const struct elf_place *found,
 		     uint64_t bias)
 {
 	size_t len = 0;
-	const char *why,
-		*version = elffile_bytes(elf, found[RUBY_VERSION].start, VERSION_MAX, &len);
+	const char *why, *version;
 
+	if (!found[VM_EXEC].size || !found[RUBY_VERSION].size)
+		return false;
+	version = elffile_bytes(elf, found[RUBY_VERSION].start, VERSION_MAX, &len);
 	if (version)
 		snprintf(place->version, sizeof(place->version), "%.*s", (int)strnlen(version, len),
 			 version);
 	interpreter_set_ranges(place, elf, &found[VM_EXEC], bias);
 	why = find_layout(&place->at, elf, place->version, found, bias);
 	if (why)
-		snprintf(place->why, sizeof(place->why), "%s", why);
+		interpreter_give_up(place, why);
+	return true;
 }
 
-bool ruby_find(struct interpreter_place *place, const struct target *t, const struct mlk_mapping *m)
-{
-	struct elf_place found[NR_SYMBOLS] = {{0}};
-	int fd = target_open_mapped(t, m);
-	Elf *elf = fd < 0 ? NULL : elffile_open(fd);
-	bool is = false;
-
-	*place = (struct interpreter_place){.language = MLK_LANGUAGE_RUBY};
-	if (elf) {
-		interpreter_symbols(elf, names, NR_SYMBOLS, found);
-		is = found[VM_EXEC].size && found[RUBY_VERSION].size;
-		if (is)
-			describe(place, elf, found,
-				 m->start - m->offset - elffile_bias(elf, m->offset));
-	}
-	elf_end(elf);
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
+const struct interpreter_kind ruby_kind = {
+	.language = MLK_LANGUAGE_RUBY,
+	.file = "ruby",
+	.symbols =
+		{
+			[VM_EXEC] = "rb_vm_exec",
+			[RUBY_VERSION] = "ruby_version",
+			[PROFILE] =
+				"rb_profile_frames", /* which begins with the thread's variable */
+			[LABEL] = "rb_iseq_label",
+		},
+	.describe = describe,
+};

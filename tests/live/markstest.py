@@ -47,6 +47,14 @@ class MarksCase(Case):
         self.assertEqual(result.status, self.status, result.err)  # as the command ended
         return trace
 
+    def assert_same_below_a_shell(self, part, count):
+        """The program is not the command itself: another one starts it."""
+        trace = self.path("below.mlk")
+        result = self.mleak("record", "--follow", "-o", trace, "--", "sh", "-c", '"$@"; true', "sh", self.interpreter,
+                            self.marks, part, str(count), self.answer, env=self.env)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_same(trace, count)
+
     def attach_part(self, part, count, *options):
         """Record from the moment when the program waits."""
         target = self.spawn([self.interpreter, self.marks, part, str(count), self.answer, "wait"],

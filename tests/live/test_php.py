@@ -29,6 +29,9 @@ class PhpCommandTest(PhpCase):
             with self.subTest(part=part):
                 self.assert_same(self.record_part(part, COUNT), COUNT)
 
+    def test_started_by_another_program(self):
+        self.assert_same_below_a_shell("sample", 100)
+
     def test_frames_stay_when_raw_stacks_are_dropped(self):
         trace, dropped = self.record_part("generators", 500), self.path("dropped.mlk")
         self.assertEqual(self.mleak("unwind", "--drop-raw", "-o", dropped, trace).status, 0)
