@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "record/base/living.h"
 #include "record/base/own_number.h"
 #include "record/base/proc.h"
@@ -67,60 +69,68 @@ static struct preload_range main_stack(pid_t pid)
 	return (struct preload_range){top > room ? top - room : top, top};
 }
 
+/* A thread that stood, and its control block. */
+struct seen {
+	pid_t tid;
+	uint64_t tcb;
+};
+
 /* What one look at all threads has. */
 struct looking {
 	pid_t pid;
 	int mem;
-	bool own_numbers;     /* as own_number_differs() */
-	pthread_mutex_t lock; /* of what follows */
-	struct places places;
+	pthread_mutex_t lock; /* of what follows, while they stand */
+	struct seen *v;
+	size_t nr, room;
 	const char *why; /* they cannot be recorded; NULL: they can */
+	struct places places;
 	struct inject_cost *cost;
 };
 
-/* Look at one thread, which stands.  Returns why that cannot be, or NULL. */
-static const char *look_at(struct looking *l, pid_t tid, const struct user_regs_struct *regs)
-{
-	uint32_t block[BLOCK / 4];
-	uint64_t self = 0;
-	ssize_t got;
-
-	if (regs->cs != CODE_64)
-		return "runs code of 32 bits";
-	got = pread(l->mem, block, sizeof(block), (off_t)regs->fs_base);
-	if (got >= (ssize_t)sizeof(self))
-		memcpy(&self, block, sizeof(self));
-	if (!regs->fs_base || self != regs->fs_base)
-		return "has a thread without a control block of the C library's";
-	pthread_mutex_lock(&l->lock);
-	narrow(&l->places, block, (size_t)got / sizeof(block[0]), (uint32_t)tid);
-	pthread_mutex_unlock(&l->lock);
-	return NULL;
-}
-
-static int look_at_stopped(void *ctx, const struct stop_all *s, size_t i, unsigned int who)
+static int see(void *ctx, const struct stop_all *s, size_t i, unsigned int who)
 {
 	struct looking *l = ctx;
 	struct user_regs_struct regs;
-	const char *why;
+	int err = 0;
 	pid_t tid;
 
 	(void)who;
 	if (i == s->nr || stop_all_regs(s, i, &tid, &regs))
 		return 0;
-	if (l->own_numbers)
-		tid = own_number_of(l->pid, tid);
-	why = look_at(l, tid, &regs);
-	if (!why)
-		return 0;
 	pthread_mutex_lock(&l->lock);
-	l->why = why;
+	if (regs.cs != CODE_64)
+		l->why = "runs code of 32 bits";
+	if (grow_array(&l->v, l->nr, &l->room, sizeof(*l->v)))
+		err = -ENOMEM;
+	else
+		l->v[l->nr++] = (struct seen){tid, regs.fs_base};
 	pthread_mutex_unlock(&l->lock);
-	return 0;
+	return err;
+}
+
+/* Look at the control block of a thread, which runs again: what is looked for stays as it is.
+ * Returns false if it has ended. */
+static bool look_at(struct looking *l, const struct seen *t, bool own_numbers)
+{
+	const pid_t tid = own_numbers ? own_number_of(l->pid, t->tid) : t->tid;
+	uint32_t block[BLOCK / 4];
+	uint64_t self = 0;
+	ssize_t got = pread(l->mem, block, sizeof(block), (off_t)t->tcb);
+
+	if (!living_is(t->tid))
+		return false;
+	if (got >= (ssize_t)sizeof(self))
+		memcpy(&self, block, sizeof(self));
+	if (!t->tcb || self != t->tcb) {
+		l->why = "has a thread without a control block of the C library's";
+		return true;
+	}
+	narrow(&l->places, block, (size_t)got / sizeof(block[0]), (uint32_t)tid);
+	return true;
 }
 
 /* In a thread of its own.  Returns 0 or -errno. */
-static int look_once(void *arg)
+static int see_all(void *arg)
 {
 	struct looking *l = arg;
 	struct stop_all s = {.crew = stop_all_crew(l->pid)};
@@ -128,29 +138,39 @@ static int look_once(void *arg)
 	size_t nr;
 	int err;
 
-	memset(&l->places, 0xff, sizeof(l->places));
-	l->why = NULL;
-	err = stop_all_begin(&s, l->pid, look_at_stopped, l);
+	l->nr = 0;
+	err = stop_all_begin(&s, l->pid, see, l);
 	nr = s.stopped;
 	inject_cost_add(l->cost, nr, stop_all_end(&s));
 	crew_free(crew);
 	return err;
 }
 
+/* Returns 0 or -errno. */
+static int look_once(struct looking *l)
+{
+	const bool own_numbers = own_number_differs(l->pid);
+	int err = inject_in_thread(see_all, l, l->pid);
+	size_t nr = 0;
+
+	memset(&l->places, 0xff, sizeof(l->places));
+	for (size_t i = 0; i < l->nr && !err && !l->why; i++)
+		nr += look_at(l, &l->v[i], own_numbers);
+	return err || nr || l->why ? err : -ESRCH;
+}
+
 int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
 			    struct inject_cost *cost, char *why)
 {
 	const struct target t = {.pid = pid, .task = living_thread(pid)};
-	struct looking l = {.pid = pid,
-			    .mem = mem,
-			    .own_numbers = own_number_differs(pid),
-			    .cost = cost,
-			    .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct looking l = {
+		.pid = pid, .mem = mem, .cost = cost, .lock = PTHREAD_MUTEX_INITIALIZER};
 	const uint64_t *bits = l.places.bits;
 	int err = -ETIMEDOUT;
 
 	for (int tries = 0; err == -ETIMEDOUT && tries < TRIES; tries++)
-		err = inject_in_thread(look_once, &l, pid);
+		err = look_once(&l);
+	free(l.v);
 	if (err == -ETIMEDOUT)
 		snprintf(why, INJECT_WHY, REASON_RUNS_ON);
 	else if (err)

@@ -12,7 +12,7 @@
 #include "record/target/maps.h"
 
 /* Set in @to what the code has to know of the threads of @pid and of its loader.  All threads stand
- * meanwhile, which is added to *@cost.  @mem is /proc/PID/mem.  Returns 0, or -errno with the
+ * once, which is added to *@cost.  @mem is /proc/PID/mem.  Returns 0, or -errno with the
  * reason in @why, INJECT_WHY bytes. */
 int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
 			    struct inject_cost *cost, char *why);

@@ -206,8 +206,11 @@ static int wait_for_all(const struct work *w, unsigned int who, struct stop_thre
 	return err;
 }
 
-static int visit(const struct work *w, unsigned int who)
+/* Visit those of @who.  That is a turn of its own: who visits has a processor for itself, and
+ * others need that to come to a stop. */
+static int visit(void *arg, unsigned int who)
 {
+	const struct work *w = arg;
 	int err = 0;
 
 	for (size_t i = w->first; i < w->s->nr && !err; i++)
@@ -237,12 +240,12 @@ static int stop(void *arg, unsigned int who)
 	}
 	err = wait_for_all(w, who, last);
 	alarm_end(alarm);
-	return err || !w->visit ? err : visit(w, who);
+	return err;
 }
 
-int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx)
+int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *look, void *ctx)
 {
-	struct work w = {.s = s, .visit = visit, .ctx = ctx};
+	struct work w = {.s = s, .visit = look, .ctx = ctx};
 	int err;
 
 	s->awake = awake_begin();
@@ -259,6 +262,8 @@ int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void
 			err = crew_do(s->crew, seize, &w);
 		if (!err)
 			err = crew_do(s->crew, stop, &w);
+		if (!err && look)
+			err = crew_do(s->crew, visit, &w);
 		w.first = s->nr;
 		if (!err)
 			err = add_new(s, pid);

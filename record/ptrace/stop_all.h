@@ -22,20 +22,20 @@ struct stop_all {
 	bool has_workers; /* there are some of the kernel's own, which are not stopped */
 };
 
-/* Look at the @i-th thread, which has just stopped, as the thread @who of the crew; others may
- * still run, and be visited at the same time.  Behind the last one of @who, @i is @s->nr.  Returns
- * 0, or what stop_all_begin() returns at once then. */
+/* Look at the @i-th thread, which has stopped, as the thread @who of the crew; others are visited
+ * at the same time, and those that it has started just now may still run.  Behind the last one of
+ * @who, @i is @s->nr.  Returns 0, or what stop_all_begin() returns at once then. */
 typedef int stop_all_visit_fn(void *ctx, const struct stop_all *s, size_t i, unsigned int who);
 
 /* A crew, to be freed, that stops the threads of @pid fast; NULL: the caller alone is as fast. */
 struct crew *stop_all_crew(pid_t pid);
 
 /* Stop all threads of @pid that execute its code, also those that are started meanwhile, and have
- * @visit, if that is not NULL, called of each with @ctx.  It is let go with stop_all_end(), or by
+ * @look, if that is not NULL, called of each with @ctx.  It is let go with stop_all_end(), or by
  * the end of the threads that have stopped it.  Returns 0; -ETIMEDOUT: one has not stopped within a
- * quarter of a second, or waits in the kernel for longer, and then none was stopped; what @visit
+ * quarter of a second, or waits in the kernel for longer, and then none was stopped; what @look
  * returned; or -errno of ptrace(2). */
-int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *visit, void *ctx);
+int stop_all_begin(struct stop_all *s, pid_t pid, stop_all_visit_fn *look, void *ctx);
 
 /* The registers of the @i-th of @s->nr threads, which the calling thread has stopped.  Returns 0,
  * -ESRCH: it has ended, or was stopped by another of the crew; or -errno. */
