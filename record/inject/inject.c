@@ -132,6 +132,13 @@ static void note_refused(void *ctx, const char *name, const char *why)
 		*r = (struct refused){name, why};
 }
 
+/* Is one in so many bytes recorded, and nothing else left out? */
+static bool is_sample_of_bytes(const struct preload_filter *f)
+{
+	return f->on && f->samples && f->by_bytes && !f->begin && !f->min_size &&
+	       f->max_size == UINT64_MAX && !f->by_thread;
+}
+
 /* With all places known: the changes, and what lies at those places. */
 static int prepare(struct inject *i, const struct preload_header *rings)
 {
@@ -142,6 +149,8 @@ static int prepare(struct inject *i, const struct preload_header *rings)
 					       note_refused, &refused)
 			   : -ENOMEM;
 
+	if (!err && is_sample_of_bytes(&rings->filter))
+		inject_plan_samples(&i->plan, &i->image, i->base);
 	if (err > 0) {
 		snprintf(why, INJECT_WHY, "has a function %s that cannot be changed: %s",
 			 refused.name, refused.why);

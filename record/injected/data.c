@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "record/injected/threads.h"
+#include "record/libpreload/event/sample.h"
 
 #define TEXT(x)	 TEXT_(x)
 #define TEXT_(x) #x
@@ -18,6 +19,31 @@ __asm__(".globl preload_settings, preload_state\n"
 		INJECTED_SETTINGS_AT) "\n"
 				      ".set preload_state, injected + " TEXT(
 					      INJECTED_STATE_AT) "\n");
+
+#define AT(type, member, at) _Static_assert(offsetof(type, member) == (at), "as the stubs know it")
+
+_Static_assert(sizeof(struct injected_thread) == INJECTED_THREAD_SIZE &&
+		       !(INJECTED_NR_THREADS & (INJECTED_NR_THREADS - 1)),
+	       "as the stubs know it");
+AT(struct injected_thread, tcb, 0);
+AT(struct injected_thread, tid, INJECTED_TID_AT);
+AT(struct injected_thread, inside, INJECTED_INSIDE_AT);
+AT(struct injected_thread, self, INJECTED_SELF_AT);
+AT(struct injected, tid_offset, INJECTED_TID_OFFSET_AT);
+AT(struct injected, state.loader, INJECTED_LOADER_AT);
+AT(struct preload_thread, lanes[0], 0);
+AT(struct preload_thread, sampler.distance, INJECTED_DISTANCE_AT);
+AT(struct preload_thread, sampler.drawn, INJECTED_DRAWN_AT);
+AT(struct preload_thread, sampler.released, INJECTED_RELEASED_AT);
+AT(struct thread_ring, ring, 0);
+AT(struct preload_ring, skipped[EVENT_SKIP_SAMPLE], INJECTED_SKIPPED_AT + 8 * INJECTED_SKIP_SAMPLE);
+AT(struct preload_ring, skipped[EVENT_SKIP_FREE], INJECTED_SKIPPED_AT + 8 * INJECTED_SKIP_FREE);
+AT(struct preload_ring, skipped_bytes, INJECTED_SKIPPED_BYTES_AT);
+AT(struct preload_lanes, loader_seen, 0);
+AT(struct sample_kept, cells, 0);
+_Static_assert(SAMPLE_CELLS == 1 << 16 && PRELOAD_RELEASED_NONE == 0, "as the stubs know it");
+_Static_assert(sizeof(preload_self.sampler.released) == 4 && sizeof(sample_full) == 1,
+	       "as the stubs write and read it");
 
 static uint64_t memory_used;
 

@@ -23,10 +23,32 @@
 #define INJECTED_ENDED_AT 384 /* in struct preload_header, ended, */
 #define INJECTED_ALIVE_AT 388 /* and alive */
 
+/* What the stubs of samples know: in struct injected_thread, */
+#define INJECTED_THREAD_SIZE 32
+#define INJECTED_TID_AT	     8
+#define INJECTED_INSIDE_AT   16
+#define INJECTED_SELF_AT     24
+/* in struct injected, */
+#define INJECTED_TID_OFFSET_AT 16
+#define INJECTED_LOADER_AT     (INJECTED_STATE_AT + 40) /* its state's */
+/* in struct preload_thread, whose first lane comes first, as the ring does in that, */
+#define INJECTED_DISTANCE_AT 64
+#define INJECTED_DRAWN_AT    72
+#define INJECTED_RELEASED_AT 76
+/* in struct preload_ring: by enum event_skip, */
+#define INJECTED_SKIPPED_AT	  72
+#define INJECTED_SKIPPED_BYTES_AT 120
+#define INJECTED_SKIP_SAMPLE	  1
+#define INJECTED_SKIP_FREE	  4
+/* and as injected_first_place() and sample_hash() multiply. */
+#define INJECTED_HASH 0x9e3779b97f4a7c15
+
 /* The stubs by their numbers: what a patched function's slot leads to.  MALLOC is for all that take
  * a size alone, ALIGNED_ALLOC an alignment before it, FREE for all that give a block back, NEW and
  * NEW_ALIGNED for operators new that may throw, NEW_NOTHROW for the others.  LOADER is for what the
- * loader calls when modules have come or gone. */
+ * loader calls when modules have come or gone.  SAMPLED_MALLOC and SAMPLED_FREE are for malloc and
+ * free, which call no other function that was changed but those that map, where one in so many
+ * bytes is recorded and nothing else is left out: what is, most often passes by a look. */
 #define INJECTED_STUBS(X)                 \
 	X(MALLOC, malloc)                 \
 	X(CALLOC, calloc)                 \
@@ -43,6 +65,8 @@
 	X(NEW, new)                       \
 	X(NEW_ALIGNED, new_aligned)       \
 	X(NEW_NOTHROW, new_nothrow)       \
+	X(SAMPLED_MALLOC, sampled_malloc) \
+	X(SAMPLED_FREE, sampled_free)     \
 	X(LOADER, loader)
 
 #ifndef __ASSEMBLER__
@@ -151,13 +175,13 @@ struct injected_thread {
 	 * of that, where a handler may have interrupted it.  What only passes leaves nothing of
 	 * ours on the stack, and is not noted. */
 	uint64_t inside;
-	uint64_t unused;
+	uint64_t self; /* struct preload_thread, where the target has it */
 };
 
 /* Where the search for the thread with the control block @tcb begins, among @nr places. */
 static inline uint32_t injected_first_place(uint64_t tcb, uint32_t nr)
 {
-	return (uint32_t)((tcb >> 6) * 0x9e3779b97f4a7c15 >> 32) % nr;
+	return (uint32_t)((tcb >> 6) * INJECTED_HASH >> 32) % nr;
 }
 
 #endif

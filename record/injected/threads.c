@@ -32,6 +32,7 @@ static bool take(struct injected_thread *t, uint64_t was, uint64_t tcb, uint32_t
 	t->tid = tid;
 	t->calling = 0;
 	t->inside = 0;
+	t->self = (uint64_t)&injected_events[t - injected_threads].self;
 	__atomic_store_n(&t->tcb, tcb, __ATOMIC_RELEASE);
 	return true;
 }

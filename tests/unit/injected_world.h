@@ -213,14 +213,12 @@ static inline void world_end(void)
 	munmap(world.block, world.image.all_bytes);
 }
 
-/* What @original is called by from now on: as if its entry led to a slot for @func, that by its
- * @name has the stub. */
-static inline void *world_put(uint32_t func, const char *name, void *original)
+/* What @original is called by from now on: as if its entry led to a slot for @func with that @stub. */
+static inline void *world_put_stub(uint32_t func, int stub, void *original)
 {
 	struct injected *in = world.injected;
 	uint32_t i = in->nr_sites++;
 	uint8_t *slot = world.slots + i * SLOT_BYTES;
-	int stub = image_stub_for(func, name);
 	uint64_t at;
 
 	assert_in_range(stub, 0, INJECTED_NR_STUBS - 1);
@@ -234,6 +232,12 @@ static inline void *world_put(uint32_t func, const char *name, void *original)
 	memcpy(slot + 6, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip) */
 	memcpy(slot + 12, &at, 8);
 	return slot;
+}
+
+/* The same, with the stub that it has by its @name. */
+static inline void *world_put(uint32_t func, const char *name, void *original)
+{
+	return world_put_stub(func, image_stub_for(func, name), original);
 }
 
 /* Hand over what is in the rings by now. */

@@ -1,0 +1,102 @@
+"""One in so many bytes, by code that is put into a process: each call is either recorded or counted as left out, once,
+by what the program counted itself."""
+
+import re
+import subprocess
+
+from injecttest import InjectCase, State
+from mleaktest import parse_totals, read_line
+
+BYTES = 47
+CALLS = 200003
+
+# Allocates and frees as often as a line says.  Its blocks are of another malloc, if that is OWN, which calls libc's.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef OWN
+extern void *__libc_malloc(size_t);
+extern void __libc_free(void *);
+static volatile unsigned long calls, frees; /* no call is among the first bytes, which are changed */
+__attribute__((noinline, noipa)) void *malloc(size_t bytes)
+{
+	calls++;
+	void *block = __libc_malloc(bytes);
+	__asm__ volatile("" : "+r"(block)); /* or it is a jump */
+	return block;
+}
+__attribute__((noinline, noipa)) void free(void *block)
+{
+	frees++;
+	__libc_free(block);
+	__asm__ volatile("");
+}
+#endif
+static void say(const char *word)
+{
+	if (write(1, word, strlen(word)) < 0)
+		_exit(1);
+}
+int main(void)
+{
+	char line[32] = "";
+	say("begun\n");
+	while (read(0, line, sizeof(line)) > 0) {
+		for (long left = atol(line); left > 0; left--) {
+			void *volatile block = malloc(47);
+			free(block);
+		}
+		say("done\n");
+	}
+	return 0;
+}
+"""
+
+
+class SamplesTest(InjectCase):
+    def skipped(self):
+        """What was left out, blocks and then bytes, by kind."""
+        dump = self.mleak("report", "--dump", self.path("x.mlk")).out
+        found = [re.findall(r"(?m)^  SKIPPED %s(.*)$" % what, dump)[-1] for what in ("(?!B)", "BYTES ")]
+        return [{kind: int(nr) for kind, nr in re.findall(r"(\w+) (\d+)", line)} for line in found]
+
+    def check(self, *flags):
+        process = self.spawn([self.build("program", PROGRAM, *flags)], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(process), "begun")
+        before = State(process.pid)
+        mleak = self.attach(process.pid, "-s", "10000B")
+        process.stdin.write(b"%d\n" % CALLS)
+        self.assertEqual(read_line(process), "done")
+        self.detach(mleak)
+        self.assert_unchanged(process.pid, before)
+        process.stdin.close()
+        process.stdin = None
+        self.assertEqual(self.finish(process).status, 0)
+        blocks, bytes_ = self.skipped()
+        recorded = len(re.findall(r"(?m)^  ALLOC ", self.mleak("report", "--dump", self.path("x.mlk")).out))
+        sampled = CALLS * BYTES / 10000
+        self.assertAlmostEqual(recorded / sampled, 1, delta=5 / sampled ** 0.5)
+        self.assertEqual(blocks["sample"] + recorded, CALLS)
+        self.assertEqual(bytes_["sample"], blocks["sample"] * BYTES)
+        self.assertEqual(blocks["free"] + recorded, CALLS)
+        self.assertEqual(parse_totals(self.report(self.path("x.mlk"))).outstanding.blocks, 0)
+
+    def test_each_call_is_counted_once(self):
+        self.check()
+
+    def test_an_allocator_that_calls_another(self):
+        self.check("-DOWN")
+
+    def test_it_comes_and_goes_beside_16_threads(self):
+        target = self.start_target()
+        target.pause()
+        state = State(target.pid)
+        target.go()
+        for _ in range(10):
+            self.record_for(target.pid, "50ms", "-s", "1K")
+            target.check()
+        target.pause()
+        self.assert_unchanged(target.pid, state)
+        target.end()
