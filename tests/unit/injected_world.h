@@ -213,7 +213,8 @@ static inline void world_end(void)
 	munmap(world.block, world.image.all_bytes);
 }
 
-/* What @original is called by from now on: as if its entry led to a slot for @func with that @stub. */
+/* What @original is called by from now on: as if its entry led to a slot for @func with that @stub.
+ */
 static inline void *world_put_stub(uint32_t func, int stub, void *original)
 {
 	struct injected *in = world.injected;
