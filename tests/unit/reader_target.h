@@ -108,12 +108,17 @@ __attribute__((noinline)) static void target_rounds(enum target_wait how)
 	}
 }
 
-__attribute__((noinline)) static int target_nested(int depth, enum target_wait how)
+/* Calls, whatever the compiler could make of them. */
+__attribute__((noipa)) static int target_nested(int depth, enum target_wait how)
 {
+	int deeper = 0;
+
 	if (depth)
-		return target_nested(depth - 1, how) + 1;
-	target_rounds(how);
-	return 0;
+		deeper = target_nested(depth - 1, how) + 1;
+	else
+		target_rounds(how);
+	__asm__ volatile("" : "+r"(deeper));
+	return deeper;
 }
 
 static void *target_thread_main(void *arg)
