@@ -8,6 +8,9 @@
 /* Is @tid a thread that has not ended?  A main thread that has, stays as a zombie. */
 bool living_is(pid_t tid);
 
+/* Is @tid a thread that has not begun to end?  From then on its memory may be another's. */
+bool living_goes_on(pid_t tid);
+
 /* A thread of process @pid that lives, but not @but; 0: there is none. */
 pid_t living_other(pid_t pid, pid_t but);
 

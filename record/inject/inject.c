@@ -150,7 +150,7 @@ static int prepare(struct inject *i, const struct preload_header *rings)
 			   : -ENOMEM;
 
 	if (!err && is_sample_of_bytes(&rings->filter))
-		inject_plan_samples(&i->plan, &i->image, i->base);
+		inject_plan_samples(&i->plan, i->a, &i->image, i->base);
 	if (err > 0) {
 		snprintf(why, INJECT_WHY, "has a function %s that cannot be changed: %s",
 			 refused.name, refused.why);

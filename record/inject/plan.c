@@ -9,6 +9,7 @@
 
 #include "record/inject/entry.h"
 #include "record/inject/gap.h"
+#include "record/target/target.h"
 
 #define SLOT 32 /* bytes */
 #define BOTH (SLOT + INJECT_MOVED_MOST)
@@ -209,43 +210,30 @@ int inject_plan_object(struct inject_plan *plan, size_t island, const struct all
 	return left;
 }
 
-/* The only function that is @func; NULL: there is another, or none. */
-static struct injected_site *find_only(struct inject_plan *plan, uint32_t func)
-{
-	struct injected_site *found = NULL;
-
-	for (size_t i = 0; i < plan->nr; i++)
-		if (plan->sites[i].func != func)
-			continue;
-		else if (found)
-			return NULL;
-		else
-			found = &plan->sites[i];
-	return found;
-}
-
-/* Have the slot of @site lead to @stub. */
-static void lead_to(struct inject_plan *plan, struct injected_site *site, enum injected_stub stub,
+/* Have the slot in @island of the function @func lead to @stub. */
+static void lead_to(struct inject_plan *plan, size_t island, uint32_t func, enum injected_stub stub,
 		    const struct image *image, uint64_t base)
 {
-	const uint64_t slot = site->moved - SLOT;
+	for (size_t i = 0; i < plan->nr; i++) {
+		struct injected_site *site = &plan->sites[i];
+		const uint64_t into = site->moved - SLOT - plan->islands[island].at;
 
-	site->stub = (uint32_t)stub;
-	for (size_t i = 0; i < plan->nr_islands; i++)
-		if (slot - plan->islands[i].at < INJECT_ISLAND)
-			write_slot(plan->code[i] + (slot - plan->islands[i].at),
-				   plan->numbers[site - plan->sites], base + image->stubs[stub]);
+		if (site->func != func || into >= INJECT_ISLAND)
+			continue;
+		site->stub = (uint32_t)stub;
+		write_slot(plan->code[island] + into, plan->numbers[i], base + image->stubs[stub]);
+	}
 }
 
-void inject_plan_samples(struct inject_plan *plan, const struct image *image, uint64_t base)
+void inject_plan_samples(struct inject_plan *plan, const struct allocators *a,
+			 const struct image *image, uint64_t base)
 {
-	struct injected_site *malloc_at = find_only(plan, FUNC_MALLOC);
-	struct injected_site *free_at = find_only(plan, FUNC_FREE);
-
-	if (!malloc_at || !free_at)
-		return;
-	lead_to(plan, malloc_at, INJECTED_SAMPLED_MALLOC, image, base);
-	lead_to(plan, free_at, INJECTED_SAMPLED_FREE, image, base);
+	for (size_t i = 0; i < a->nr; i++) {
+		if (a->v[i].is_program || !target_is_libc(a->v[i].path))
+			continue;
+		lead_to(plan, i, FUNC_MALLOC, INJECTED_SAMPLED_MALLOC, image, base);
+		lead_to(plan, i, FUNC_FREE, INJECTED_SAMPLED_FREE, image, base);
+	}
 }
 
 int inject_plan_sites(struct inject_plan *plan, const struct allocators *a, int mem,

@@ -48,10 +48,12 @@ int inject_plan_sites(struct inject_plan *plan, const struct allocators *a, int 
 		      const struct image *image, uint64_t base, inject_plan_tell_fn *tell,
 		      void *ctx);
 
-/* One in so many bytes is recorded, and nothing else is left out: have malloc and free lead to the
- * stubs that look at that first.  One allocator's malloc may call another's, so it is done only
- * where there is one. */
-void inject_plan_samples(struct inject_plan *plan, const struct image *image, uint64_t base);
+/* One in so many bytes is recorded, and nothing else is left out: have malloc and free of the C
+ * library lead to the stubs that look at that first.  What others' call themselves would be counted
+ * as well: a malloc that calls another allocator's function, and in a program's code what maps,
+ * which looks as the program's own. */
+void inject_plan_samples(struct inject_plan *plan, const struct allocators *a,
+			 const struct image *image, uint64_t base);
 
 /* Set what @island is for: the functions of @o.  Where it is to be is not chosen yet. */
 void inject_plan_range(struct inject_island *island, const struct alloc_object *o);

@@ -109,7 +109,7 @@ static int see(void *ctx, const struct stop_all *s, size_t i, unsigned int who)
 }
 
 /* Look at the control block of a thread, which runs again: what is looked for stays as it is.
- * Returns false if it has ended. */
+ * Returns false if it has ended meanwhile, or is about to. */
 static bool look_at(struct looking *l, const struct seen *t, bool own_numbers)
 {
 	const pid_t tid = own_numbers ? own_number_of(l->pid, t->tid) : t->tid;
@@ -117,7 +117,7 @@ static bool look_at(struct looking *l, const struct seen *t, bool own_numbers)
 	uint64_t self = 0;
 	ssize_t got = pread(l->mem, block, sizeof(block), (off_t)t->tcb);
 
-	if (!living_is(t->tid))
+	if (!living_goes_on(t->tid))
 		return false;
 	if (got >= (ssize_t)sizeof(self))
 		memcpy(&self, block, sizeof(self));
@@ -139,6 +139,7 @@ static int see_all(void *arg)
 	int err;
 
 	l->nr = 0;
+	l->why = NULL;
 	err = stop_all_begin(&s, l->pid, see, l);
 	nr = s.stopped;
 	inject_cost_add(l->cost, nr, stop_all_end(&s));

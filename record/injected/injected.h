@@ -46,9 +46,10 @@
 /* The stubs by their numbers: what a patched function's slot leads to.  MALLOC is for all that take
  * a size alone, ALIGNED_ALLOC an alignment before it, FREE for all that give a block back, NEW and
  * NEW_ALIGNED for operators new that may throw, NEW_NOTHROW for the others.  LOADER is for what the
- * loader calls when modules have come or gone.  SAMPLED_MALLOC and SAMPLED_FREE are for malloc and
- * free, which call no other function that was changed but those that map, where one in so many
- * bytes is recorded and nothing else is left out: what is, most often passes by a look. */
+ * loader calls when modules have come or gone.  SAMPLED_MALLOC and SAMPLED_FREE are for the C
+ * library's malloc and free, where one in so many bytes is recorded and nothing else is left out:
+ * what is, most often passes by a look.  They call no function that was changed but those that map,
+ * which do not count from a library that allocates. */
 #define INJECTED_STUBS(X)                 \
 	X(MALLOC, malloc)                 \
 	X(CALLOC, calloc)                 \

@@ -1,6 +1,7 @@
 """One in so many bytes, by code that is put into a process: each call is either recorded or counted as left out, once,
 by what the program counted itself."""
 
+import math
 import re
 import subprocess
 
@@ -8,22 +9,24 @@ from injecttest import InjectCase, State
 from mleaktest import parse_totals, read_line
 
 BYTES = 47
+LARGE = 200003  # bytes, which musl and glibc map
 CALLS = 200003
+FEW = 1999
 
-# Allocates and frees as often as a line says.  Its blocks are of another malloc, if that is OWN, which calls libc's.
+# Allocates and frees as often as a line says, a block of BYTES.  If it is OWN it has a malloc which calls libc's memalign.
 PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #ifdef OWN
-extern void *__libc_malloc(size_t);
+extern void *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
 static volatile unsigned long calls, frees; /* no call is among the first bytes, which are changed */
 __attribute__((noinline, noipa)) void *malloc(size_t bytes)
 {
 	calls++;
-	void *block = __libc_malloc(bytes);
+	void *block = __libc_memalign(64, bytes);
 	__asm__ volatile("" : "+r"(block)); /* or it is a jump */
 	return block;
 }
@@ -45,7 +48,7 @@ int main(void)
 	say("begun\n");
 	while (read(0, line, sizeof(line)) > 0) {
 		for (long left = atol(line); left > 0; left--) {
-			void *volatile block = malloc(47);
+			void *volatile block = malloc(BYTES);
 			free(block);
 		}
 		say("done\n");
@@ -62,12 +65,14 @@ class SamplesTest(InjectCase):
         found = [re.findall(r"(?m)^  SKIPPED %s(.*)$" % what, dump)[-1] for what in ("(?!B)", "BYTES ")]
         return [{kind: int(nr) for kind, nr in re.findall(r"(\w+) (\d+)", line)} for line in found]
 
-    def check(self, *flags):
-        process = self.spawn([self.build("program", PROGRAM, *flags)], stdin=subprocess.PIPE)
+    def check(self, *flags, size=BYTES, calls=CALLS, compiler="gcc"):
+        program = self.build("program", PROGRAM, "-DBYTES=%d" % size, *flags, compiler=compiler)
+        process = self.spawn([program], stdin=subprocess.PIPE)
         self.assertEqual(read_line(process), "begun")
         before = State(process.pid)
-        mleak = self.attach(process.pid, "-s", "10000B")
-        process.stdin.write(b"%d\n" % CALLS)
+        every = size * calls // 900
+        mleak = self.attach(process.pid, "-s", "%dB" % every)
+        process.stdin.write(b"%d\n" % calls)
         self.assertEqual(read_line(process), "done")
         self.detach(mleak)
         self.assert_unchanged(process.pid, before)
@@ -75,16 +80,25 @@ class SamplesTest(InjectCase):
         process.stdin = None
         self.assertEqual(self.finish(process).status, 0)
         blocks, bytes_ = self.skipped()
-        recorded = len(re.findall(r"(?m)^  ALLOC ", self.mleak("report", "--dump", self.path("x.mlk")).out))
-        sampled = CALLS * BYTES / 10000
-        self.assertAlmostEqual(recorded / sampled, 1, delta=5 / sampled ** 0.5)
-        self.assertEqual(blocks["sample"] + recorded, CALLS)
-        self.assertEqual(bytes_["sample"], blocks["sample"] * BYTES)
-        self.assertEqual(blocks["free"] + recorded, CALLS)
+        dump = self.mleak("report", "--dump", self.path("x.mlk")).out
+        recorded = re.findall(r"(?m)^  ALLOC .*size (\d+), func (\w+)", dump)
+        self.assertEqual(set(recorded), {(str(size), "malloc")})
+        # a block's chance is 1 - exp(-size / every)
+        sampled = calls * (1 - math.exp(-size / every))
+        self.assertAlmostEqual(len(recorded) / sampled, 1, delta=5 / sampled ** 0.5)
+        self.assertEqual(blocks["sample"] + len(recorded), calls)
+        self.assertEqual(bytes_["sample"], blocks["sample"] * size)
+        self.assertEqual(blocks["free"] + len(recorded), calls)
+        self.assertEqual(len(re.findall(r"(?m)^  UNMAP ", dump)), 0)
         self.assertEqual(parse_totals(self.report(self.path("x.mlk"))).outstanding.blocks, 0)
 
     def test_each_call_is_counted_once(self):
         self.check()
+
+    def test_what_an_allocator_maps_is_its_own(self):
+        for compiler, flags in (("gcc", ()), ("gcc", ("-static",)), ("musl-gcc", ()), ("musl-gcc", ("-static",))):
+            with self.subTest(compiler=compiler, flags=flags):
+                self.check(*flags, size=LARGE, calls=FEW, compiler=compiler)
 
     def test_an_allocator_that_calls_another(self):
         self.check("-DOWN")

@@ -15,25 +15,35 @@
 #define APART  128u /* bytes from a slot to the next one */
 #define SLOT   32u
 #define BASE   0x7000000ull
+#define NR     6u
 
 static struct inject_plan *plan;
+static struct allocators *allocators;
 static struct image image;
 
-/* A plan of changes of @funcs, in two islands in turn, that have no slots yet. */
-static void set_up(const uint32_t *funcs, size_t nr)
+/* A plan of changes of functions in two files: malloc and free of the first one, which is at
+ * @first, and of the second, at @second, that and calloc.  There are no slots yet. */
+static void plan_for(char *first, bool is_program, char *second)
 {
+	static const uint32_t funcs[] = {FUNC_MALLOC, FUNC_MALLOC, FUNC_FREE,
+					 FUNC_FREE,   FUNC_CALLOC, FUNC_CALLOC};
+
 	memset(plan, 0, sizeof(*plan));
-	plan->nr_islands = 2;
+	memset(allocators, 0, sizeof(*allocators));
+	plan->nr_islands = allocators->nr = 2;
 	plan->islands[0].at = ISLAND;
 	plan->islands[1].at = ISLAND + INJECT_ISLAND;
-	plan->nr = nr;
-	for (size_t i = 0; i < nr; i++) {
+	allocators->v[0].path = first;
+	allocators->v[0].is_program = is_program;
+	allocators->v[1].path = second;
+	plan->nr = NR;
+	for (size_t i = 0; i < NR; i++) {
 		plan->numbers[i] = 100 + (uint32_t)i;
 		plan->sites[i].func = funcs[i];
 		plan->sites[i].stub = INJECTED_LOADER;
 		plan->sites[i].moved = plan->islands[i % 2].at + APART * (i / 2) + SLOT;
 	}
-	inject_plan_samples(plan, &image, BASE);
+	inject_plan_samples(plan, allocators, &image, BASE);
 }
 
 /* The slot of site @i is of @stub; INJECTED_LOADER: it is as it was. */
@@ -54,45 +64,42 @@ static void assert_leads_to(size_t i, uint32_t stub)
 	assert_memory_equal(slot, expected, sizeof(expected));
 }
 
-static void the_only_malloc_and_free(void **state)
+static void of_the_c_library(void **state)
 {
-	static const uint32_t funcs[] = {FUNC_CALLOC, FUNC_FREE, FUNC_DELETE, FUNC_NEW,
-					 FUNC_MALLOC};
-
 	(void)state;
-	set_up(funcs, 5);
-	for (size_t i = 0; i < 4; i++)
-		assert_leads_to(i, i == 1 ? INJECTED_SAMPLED_FREE : INJECTED_LOADER);
-	assert_leads_to(4, INJECTED_SAMPLED_MALLOC);
+	plan_for("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", false,
+		 "/usr/lib/x86_64-linux-gnu/libc.so.6");
+	for (size_t i = 0; i < NR; i++)
+		assert_leads_to(i, i == 1   ? INJECTED_SAMPLED_MALLOC
+				   : i == 3 ? INJECTED_SAMPLED_FREE
+					    : INJECTED_LOADER);
+	plan_for("/lib/libc.so.6", false, "/lib/libother.so");
+	assert_leads_to(0, INJECTED_SAMPLED_MALLOC);
+	assert_leads_to(2, INJECTED_SAMPLED_FREE);
 }
 
-static void one_that_may_call_another(void **state)
+static void of_no_other(void **state)
 {
-	static const uint32_t two[] = {FUNC_MALLOC, FUNC_FREE, FUNC_MALLOC, FUNC_CALLOC};
-	static const uint32_t both[] = {FUNC_MALLOC, FUNC_FREE, FUNC_CALLOC, FUNC_FREE};
-	static const uint32_t none[] = {FUNC_NEW, FUNC_FREE, FUNC_CALLOC, FUNC_REALLOC};
-	const uint32_t *all[] = {two, both, none};
-
 	(void)state;
-	for (size_t k = 0; k < 3; k++) {
-		set_up(all[k], 4);
-		for (size_t i = 0; i < 4; i++)
-			assert_leads_to(i, INJECTED_LOADER);
-	}
+	plan_for("/usr/bin/libc.so.6", true, "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2");
+	for (size_t i = 0; i < NR; i++)
+		assert_leads_to(i, INJECTED_LOADER);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_only_malloc_and_free),
-		cmocka_unit_test(one_that_may_call_another),
+		cmocka_unit_test(of_the_c_library),
+		cmocka_unit_test(of_no_other),
 	};
 	int failed;
 
 	plan = malloc(sizeof(*plan));
-	if (!plan || image_get(&image))
+	allocators = malloc(sizeof(*allocators));
+	if (!plan || !allocators || image_get(&image))
 		return 1;
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(plan);
+	free(allocators);
 	return failed;
 }
