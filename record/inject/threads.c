@@ -147,7 +147,7 @@ static int see_all(void *arg)
 	return err;
 }
 
-/* Returns 0 or -errno. */
+/* Returns 0; -ETIMEDOUT; -EAGAIN: all threads that stood have ended; or -errno. */
 static int look_once(struct looking *l)
 {
 	const bool own_numbers = own_number_differs(l->pid);
@@ -157,7 +157,7 @@ static int look_once(struct looking *l)
 	memset(&l->places, 0xff, sizeof(l->places));
 	for (size_t i = 0; i < l->nr && !err && !l->why; i++)
 		nr += look_at(l, &l->v[i], own_numbers);
-	return err || nr || l->why ? err : -ESRCH;
+	return err || nr || l->why ? err : -EAGAIN;
 }
 
 int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct injected *to,
@@ -169,7 +169,7 @@ int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct 
 	const uint64_t *bits = l.places.bits;
 	int err = -ETIMEDOUT;
 
-	for (int tries = 0; err == -ETIMEDOUT && tries < TRIES; tries++)
+	for (int tries = 0; (err == -ETIMEDOUT || err == -EAGAIN) && tries < TRIES; tries++)
 		err = look_once(&l);
 	free(l.v);
 	if (err == -ETIMEDOUT)
