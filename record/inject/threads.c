@@ -174,6 +174,8 @@ int inject_threads_describe(pid_t pid, int mem, const struct maps *maps, struct 
 	free(l.v);
 	if (err == -ETIMEDOUT)
 		snprintf(why, INJECT_WHY, REASON_RUNS_ON);
+	else if (err == -EAGAIN)
+		snprintf(why, INJECT_WHY, "has no thread that lives long enough to be looked at");
 	else if (err)
 		snprintf(why, INJECT_WHY, "cannot be stopped: %s", strerror(-err));
 	if (err)
