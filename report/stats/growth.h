@@ -7,12 +7,8 @@
 #define REPORT_GROWTH_H
 
 #include "report/live/live.h"
+#include "report/stats/growth_track.h"
 #include "report/stats/replaced.h"
-
-#define GROWTH_SLICES	 REPLACED_SLICES
-#define GROWTH_LIFETIMES 45 /* powers of two in microseconds: up to a year */
-#define GROWTH_PART_BITS 3  /* of each of these equal parts: */
-#define GROWTH_PARTS	 (1 << GROWTH_PART_BITS)
 
 /* What is known of one stack. */
 struct growth_stack {
@@ -33,30 +29,18 @@ struct growth_stack {
 	uint64_t others, unsized;
 };
 
-/* The same while the trace is replayed. */
-struct growth_track {
-	uint64_t now;		       /* bytes outstanding */
-	uint64_t top;		       /* most of them since the last slice that is filled */
-	uint64_t bytes[GROWTH_SLICES]; /* the first nr are filled; in those behind, it was now */
-	uint64_t most[GROWTH_SLICES];  /* likewise; in the first of those behind, it was top */
-	size_t nr;
-	uint64_t lifetimes[GROWTH_LIFETIMES]; /* blocks that lived less than 2^i us, and not less
-					     than half of it */
-	uint8_t parts[GROWTH_LIFETIMES][GROWTH_PARTS];	    /* shares of them that lived so long */
-	uint64_t blocks;				    /* allocated */
-	uint32_t given[GROWTH_SLICES], gone[GROWTH_SLICES]; /* blocks, by slice of allocation */
-};
-
 /* Of all stacks; slices is set by growth_finish(), and the last of them may be cut. */
 struct growth {
 	uint64_t start_ns, width_ns;
-	uint64_t first_ns; /* of the first change of what is outstanding; 0: there was none */
+	unsigned int doubled; /* so often the width was */
+	uint64_t first_ns;    /* of the first change of what is outstanding; 0: there was none */
 	size_t slices;
 	struct growth_track sum;  /* of all stacks */
 	struct growth_track *all; /* by number of stack */
 	size_t nr, room;
 	struct replaced replaced;
 	uint64_t most_bytes; /* that growth_changed() may take; 0: there is no limit */
+	uint64_t taken;	     /* by what tracks point to */
 	bool failed;	     /* memory was short: then nothing is kept */
 };
 

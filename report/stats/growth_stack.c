@@ -23,8 +23,8 @@ uint64_t growth_frees(const struct growth_track *track, int first)
 {
 	uint64_t all = 0;
 
-	for (int i = first; i < GROWTH_LIFETIMES; i++)
-		all += track->lifetimes[i];
+	for (size_t i = (size_t)first; i < GROWTH_LIFETIMES; i++)
+		all += growth_track_age(track, i).blocks;
 	return all;
 }
 
@@ -34,20 +34,20 @@ static double samples_a_block(const struct growth_track *track)
 	double given = 0;
 
 	for (size_t i = 0; i < GROWTH_SLICES; i++)
-		given += track->given[i];
+		given += growth_track_at(track, i).given;
 	return track->blocks ? given / (double)track->blocks : 1;
 }
 
 static void add_ages(struct ages *ages, const struct growth_track *track)
 {
-	for (int i = 0; i < GROWTH_LIFETIMES; i++) {
+	for (size_t i = 0; i < GROWTH_LIFETIMES; i++) {
+		const struct growth_age age = growth_track_age(track, i);
 		double all = 0;
 
 		for (int part = 0; part < GROWTH_PARTS; part++)
-			all += track->parts[i][part];
+			all += age.parts[part];
 		for (int part = 0; part < GROWTH_PARTS && all > 0; part++)
-			ages->blocks[i][part] +=
-				(double)track->lifetimes[i] * track->parts[i][part] / all;
+			ages->blocks[i][part] += (double)age.blocks * age.parts[part] / all;
 	}
 }
 
@@ -141,10 +141,12 @@ static void add_track(const struct growth *growth, struct growth_stack *stack,
 	uint64_t old = growth_frees(track, growth_first_old(growth, 16));
 
 	for (size_t at = 0; at < growth->slices; at++) {
-		stack->bytes[at] += track->bytes[at];
-		stack->most[at] += track->most[at];
-		stack->given[at] += track->given[at];
-		stack->kept[at] += track->given[at] - track->gone[at];
+		const struct growth_slice slice = growth_track_at(track, at);
+
+		stack->bytes[at] += slice.bytes;
+		stack->most[at] += slice.most;
+		stack->given[at] += slice.given;
+		stack->kept[at] += slice.given - slice.gone;
 	}
 	stack->has_lifetime |= growth_frees(track, 0) > 0;
 	stack->old_blocks += old;

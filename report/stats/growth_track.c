@@ -1,0 +1,153 @@
+/* growth_track.c - see growth_track.h */
+#include "report/stats/growth_track.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(GROWTH_SLICES <= 32, "each slice has a bit");
+_Static_assert(GROWTH_LIFETIMES <= 64, "each age has a bit");
+
+/* How many of those that were @met are before number @at. */
+static size_t before(uint64_t met, size_t at)
+{
+	return (size_t)__builtin_popcountll(met & (((uint64_t)1 << at) - 1));
+}
+
+static bool has(uint64_t met, size_t at)
+{
+	return met >> at & 1;
+}
+
+/* Make room for one of @size bytes at @place of @array, which has @nr.  Returns the array, or NULL
+ * when there is no memory: then it is as before. */
+static void *open_gap(void *array, uint8_t *room, size_t nr, size_t place, size_t size)
+{
+	if (nr == *room) {
+		const size_t more = nr ? 2 * nr : 1;
+		void *moved = realloc(array, more * size);
+
+		if (!moved)
+			return NULL;
+		array = moved;
+		*room = (uint8_t)more;
+	}
+	memmove((char *)array + (place + 1) * size, (char *)array + place * size,
+		(nr - place) * size);
+	return array;
+}
+
+/* A slice in which nothing changed yet: what was outstanding before it still is. */
+static struct growth_slice *add_slice(struct growth_track *track, size_t at)
+{
+	const size_t nr = before(track->met, 32), place = before(track->met, at);
+	struct growth_slice *all =
+		open_gap(track->slices, &track->slices_room, nr, place, sizeof(*all));
+	const uint64_t bytes = all && place ? all[place - 1].bytes : 0;
+
+	if (!all)
+		return NULL;
+	track->slices = all;
+	all[place] = (struct growth_slice){.bytes = bytes, .most = bytes};
+	track->met |= (uint32_t)1 << at;
+	return &all[place];
+}
+
+struct growth_slice *growth_track_slice(struct growth_track *track, size_t at)
+{
+	return has(track->met, at) ? &track->slices[before(track->met, at)] : add_slice(track, at);
+}
+
+int growth_track_add(struct growth_track *track, size_t at, uint64_t more)
+{
+	const size_t last = track->met ? 31 - (size_t)__builtin_clz(track->met) : 0;
+	struct growth_slice *slice = growth_track_slice(track, at > last ? at : last);
+
+	if (!slice)
+		return -ENOMEM;
+	slice->bytes += more;
+	if (slice->bytes > slice->most)
+		slice->most = slice->bytes;
+	return 0;
+}
+
+/* An age that no block had yet. */
+static struct growth_age *add_age(struct growth_track *track, size_t i)
+{
+	const size_t nr = before(track->ages_met, 63), place = before(track->ages_met, i);
+	struct growth_age *all = open_gap(track->ages, &track->ages_room, nr, place, sizeof(*all));
+
+	if (!all)
+		return NULL;
+	track->ages = all;
+	all[place] = (struct growth_age){0};
+	track->ages_met |= (uint64_t)1 << i;
+	return &all[place];
+}
+
+int growth_track_freed(struct growth_track *track, uint64_t us, uint64_t blocks)
+{
+	size_t i = us ? 64 - (size_t)__builtin_clzll(us) : 0;
+	struct growth_age *age;
+	size_t part;
+
+	if (i > GROWTH_LIFETIMES - 1)
+		i = GROWTH_LIFETIMES - 1;
+	age = has(track->ages_met, i) ? &track->ages[before(track->ages_met, i)]
+				      : add_age(track, i);
+	if (!age)
+		return -ENOMEM;
+	age->blocks += blocks;
+	/* behind the leading bit of the time */
+	part = (i ? us << GROWTH_PART_BITS >> (i - 1) : 0) % GROWTH_PARTS;
+	if (++age->parts[part] == UINT8_MAX)
+		for (size_t at = 0; at < GROWTH_PARTS; at++)
+			age->parts[at] /= 2;
+	return 0;
+}
+
+void growth_track_widen(struct growth_track *track)
+{
+	struct growth_slice *from = track->slices, *to = track->slices;
+	uint32_t met = 0;
+
+	for (size_t at = 0; at < GROWTH_SLICES; at++) {
+		const uint32_t bit = (uint32_t)1 << at / 2;
+
+		if (!has(track->met, at))
+			continue;
+		if (met & bit) {
+			to[-1].bytes = from->bytes;
+			to[-1].most = from->most > to[-1].most ? from->most : to[-1].most;
+			to[-1].given += from->given;
+			to[-1].gone += from->gone;
+		} else {
+			*to++ = *from;
+		}
+		from++;
+		met |= bit;
+	}
+	track->met = met;
+}
+
+struct growth_slice growth_track_at(const struct growth_track *track, size_t at)
+{
+	const size_t place = before(track->met, at);
+	const uint64_t bytes = place ? track->slices[place - 1].bytes : 0;
+
+	return has(track->met, at) ? track->slices[place]
+				   : (struct growth_slice){.bytes = bytes, .most = bytes};
+}
+
+struct growth_age growth_track_age(const struct growth_track *track, size_t i)
+{
+	return has(track->ages_met, i) ? track->ages[before(track->ages_met, i)]
+				       : (struct growth_age){0};
+}
+
+void growth_track_release(struct growth_track *track)
+{
+	free(track->slices);
+	free(track->ages);
+	*track = (struct growth_track){0};
+}
