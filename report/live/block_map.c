@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "report/base/hash_index.h"
+#include "report/base/prefetch.h"
 
 #define FIRST_SLOTS 16 /* few: there may be many processes */
 #define FIRST_ROOM  8
@@ -53,7 +54,22 @@ static struct block_slot *seek(const struct block_map *map, uint64_t key, uint32
 void block_map_expect(const struct block_map *map, uint64_t key)
 {
 	if (map->nr_slots)
-		__builtin_prefetch(&map->slots[hash_of(key) & (map->nr_slots - 1)], 1);
+		prefetch(&map->slots[hash_of(key) & (map->nr_slots - 1)]);
+}
+
+void block_map_expect_place(const struct block_map *map, uint64_t key)
+{
+	const size_t mask = map->nr_slots - 1;
+	const uint32_t hash = hash_of(key);
+
+	if (!map->nr_slots)
+		return;
+	/* the first with this hash is nearly always it, and a look at its key would wait */
+	for (size_t i = hash & mask; map->slots[i].number; i = (i + 1) & mask)
+		if (map->slots[i].hash == hash) {
+			prefetch(&map->places[map->slots[i].number - 1]);
+			return;
+		}
 }
 
 const struct live_block *block_map_find(const struct block_map *map, uint64_t key)

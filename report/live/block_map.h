@@ -71,8 +71,11 @@ const struct live_block *block_map_next(const struct block_map *map, size_t *pos
  * -ENOMEM. */
 int block_map_list(const struct block_map *map, const struct live_block ***list);
 
-/* A look for the block with @key is to come soon: have its slot brought near meanwhile. */
+/* A look for the block with @key is to come: have its slot brought near meanwhile. */
 void block_map_expect(const struct block_map *map, uint64_t key);
+
+/* The same of its place, once the slot is near. */
+void block_map_expect_place(const struct block_map *map, uint64_t key);
 
 /* Release what @map holds and leave it empty. */
 void block_map_release(struct block_map *map);

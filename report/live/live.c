@@ -337,10 +337,33 @@ int live_event(struct live *live, const struct mlk_event *event, uint32_t stack)
 	return err;
 }
 
+/* The process of the last events: no look is made at others. */
+static const struct process *expected_process(const struct live *live, uint32_t tgid)
+{
+	return live->nr && live->all[live->last].tgid == tgid ? &live->all[live->last] : NULL;
+}
+
 void live_expect(const struct live *live, uint32_t tgid, uint64_t addr)
 {
-	if (live->nr && live->all[live->last].tgid == tgid)
-		block_map_expect(&live->all[live->last].blocks, addr);
+	const struct process *process = expected_process(live, tgid);
+
+	if (process)
+		block_map_expect(&process->blocks, addr);
+}
+
+void live_expect_free(const struct live *live, uint32_t tgid, uint64_t addr)
+{
+	const struct process *process = expected_process(live, tgid);
+
+	if (process)
+		block_map_expect_place(&process->blocks, addr);
+}
+
+const struct live_block *live_expected(const struct live *live, uint32_t tgid, uint64_t addr)
+{
+	const struct process *process = expected_process(live, tgid);
+
+	return process ? block_map_find(&process->blocks, addr) : NULL;
 }
 
 void live_finish(struct live *live)

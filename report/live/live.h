@@ -86,6 +86,9 @@ struct live_change {
 /* Callbacks for every change of the sums; all pointers are valid for the call. */
 struct live_watch {
 	void (*changed)(void *arg, const struct live_change *change);
+	/* changed() is to come soon on account of a block of @stack: a hint, to have memory
+	 * brought near meanwhile; or NULL. */
+	void (*expect)(void *arg, uint32_t stack);
 	void *arg;
 	bool in_order; /* what one event does to many blocks is told by their addresses, which takes
 			  time; else in an order that is another one in each run */
@@ -172,6 +175,12 @@ void live_each_older(const struct live *live,
 /* live_event() is to come soon with an event of process @tgid and the block at @addr: a hint, to
  * have memory brought near meanwhile. */
 void live_expect(const struct live *live, uint32_t tgid, uint64_t addr);
+
+/* The same for an event that frees, once what live_expect() asked for is near. */
+void live_expect_free(const struct live *live, uint32_t tgid, uint64_t addr);
+
+/* The block of that event, once that is near, too; NULL: none is known, or not without waiting. */
+const struct live_block *live_expected(const struct live *live, uint32_t tgid, uint64_t addr);
 
 /* Release @live; NULL is allowed. */
 void live_free(struct live *live);

@@ -8,7 +8,11 @@
 #include "report/decode/worker_pool.h"
 #include "report/replay/overruns.h"
 
-#define AHEAD 8 /* events, of which the blocks are brought near */
+/* So many events ahead, what they will look at is brought near: where blocks are found, blocks that
+ * are freed, what is known of the stacks of these. */
+#define SLOTS_AHEAD  24
+#define BLOCKS_AHEAD 16
+#define STACKS_AHEAD 8
 
 /* One more allocation was made by the stack that the unwinder calls @id. */
 static int count_alloc(struct replay *leaks, const struct mlk_event *event, uint32_t id,
@@ -29,12 +33,39 @@ static int count_alloc(struct replay *leaks, const struct mlk_event *event, uint
 	return 0;
 }
 
-/* What @event will look at is brought near. */
-static void expect(const struct replay *leaks, const struct batch_event *event, const uint32_t *ids)
+/* What is known of the stack of @event's block is brought near. */
+static void expect_stack(const struct replay *leaks, const struct batch_event *event,
+			 const uint32_t *ids)
 {
-	live_expect(leaks->live, event->tgid, event->addr);
-	if (event->kind == MLK_ALLOC)
-		stacks_expect(leaks->stacks, ids[event->stack]);
+	const struct live_block *block;
+	uint32_t stack = UINT32_MAX;
+
+	if (event->kind == MLK_ALLOC) {
+		stack = stacks_number(leaks->stacks, ids[event->stack]);
+	} else if (event->kind == MLK_FREE) {
+		block = live_expected(leaks->live, event->tgid, event->addr);
+		stack = block ? block->stack : stack;
+	}
+	if (stack == UINT32_MAX)
+		return;
+	stacks_expect(leaks->stacks, stack);
+	if (leaks->watch.expect)
+		leaks->watch.expect(leaks->watch.arg, stack);
+}
+
+/* What events behind event @i will look at is brought near. */
+static void expect(const struct replay *leaks, const struct batch *batch, size_t i,
+		   const uint32_t *ids)
+{
+	const struct batch_event *event = &batch->events[i];
+	const size_t rest = batch->nr_events - i;
+
+	if (rest > SLOTS_AHEAD)
+		live_expect(leaks->live, event[SLOTS_AHEAD].tgid, event[SLOTS_AHEAD].addr);
+	if (rest > BLOCKS_AHEAD && event[BLOCKS_AHEAD].kind == MLK_FREE)
+		live_expect_free(leaks->live, event[BLOCKS_AHEAD].tgid, event[BLOCKS_AHEAD].addr);
+	if (rest > STACKS_AHEAD)
+		expect_stack(leaks, &event[STACKS_AHEAD], ids);
 }
 
 /* The same for each event, which must not cost a call. */
@@ -66,8 +97,7 @@ static int replay_batch(struct replay *leaks, const struct batch *batch, const u
 	for (size_t i = 0; i < batch->nr_events && !err; i++) {
 		uint32_t id = 0;
 
-		if (i + AHEAD < batch->nr_events)
-			expect(leaks, &batch->events[i + AHEAD], ids);
+		expect(leaks, batch, i, ids);
 		batch_get_event(&batch->events[i], &event);
 		if (leaks->overruns->nr)
 			err = overruns_until(leaks->overruns, event.time_ns, leaks->live,
@@ -212,8 +242,9 @@ static int start_replay(struct replay *leaks, const struct replay_opts *opts)
 	if (!err)
 		stack_stats_set_temporary(leaks->figures, opts->temporary_ns);
 	if (!err)
-		live_watch(leaks->live,
-			   &(struct live_watch){note_change, leaks, leaks->watch.in_order});
+		live_watch(leaks->live, &(struct live_watch){.changed = note_change,
+							     .arg = leaks,
+							     .in_order = leaks->watch.in_order});
 	return err;
 }
 

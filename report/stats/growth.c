@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/base/array.h"
+#include "report/base/prefetch.h"
 
 #define FIRST_WIDTH_NS 1000000u
 
@@ -67,17 +68,14 @@ static int count_lifetime(struct growth_track *track, const struct live_change *
 				  change->more.blocks);
 }
 
-/* Blocks come and go by the slice in which they were allocated; a part of a mapping is no block. */
+/* @blocks come or go, by the slice in which they were allocated. */
 static int count_cohort(const struct growth *growth, struct growth_track *track,
-			const struct live_change *change)
+			const struct live_change *change, int64_t blocks)
 {
-	int64_t blocks = (int64_t)live_change_of_outstanding(change).blocks;
 	uint64_t at = number_of(growth, change->block->time_ns);
-	struct growth_slice *slice;
+	struct growth_slice *slice =
+		growth_track_slice(track, at < GROWTH_SLICES ? (size_t)at : GROWTH_SLICES - 1);
 
-	if (!blocks)
-		return 0;
-	slice = growth_track_slice(track, at < GROWTH_SLICES ? (size_t)at : GROWTH_SLICES - 1);
 	if (!slice)
 		return -ENOMEM;
 	if (change->sum == LIVE_ALLOCATED) {
@@ -107,12 +105,6 @@ static void give_up(struct growth *growth)
 	replaced_release(&growth->replaced);
 }
 
-static size_t bytes_of(const struct growth_track *track)
-{
-	return track->slices_room * sizeof(*track->slices) +
-	       track->ages_room * sizeof(*track->ages);
-}
-
 /* Is what there is within the limit? */
 static bool is_allowed(const struct growth *growth)
 {
@@ -124,14 +116,16 @@ static bool is_allowed(const struct growth *growth)
 static int count_outstanding(struct growth *growth, struct growth_track *track, size_t slice,
 			     const struct live_change *change)
 {
-	const uint64_t more = live_change_of_outstanding(change).bytes;
-	int err = count_cohort(growth, track, change);
+	const struct live_amount more = live_change_of_outstanding(change);
+	int err = 0;
 
 	if (!growth->first_ns)
 		growth->first_ns = change->event->time_ns;
+	if (more.blocks) /* a part of a mapping is no block */
+		err = count_cohort(growth, track, change, (int64_t)more.blocks);
 	if (!err)
-		err = growth_track_add(track, slice, more);
-	return err ? err : growth_track_add(&growth->sum, slice, more);
+		err = growth_track_add(track, slice, more.bytes);
+	return err ? err : growth_track_add(&growth->sum, slice, more.bytes);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -144,12 +138,12 @@ static int add_change(struct growth *growth, const struct live_change *change)
 
 	if (!track)
 		return -ENOMEM;
-	before = bytes_of(track);
+	before = growth_track_bytes(track);
 	if (change->sum == LIVE_FREED)
 		err = count_lifetime(track, change);
 	if (!err && (change->sum == LIVE_OUTSTANDING || change->outstanding))
 		err = count_outstanding(growth, track, slice, change);
-	growth->taken += bytes_of(track) - before;
+	growth->taken += growth_track_bytes(track) - before;
 	return err || is_allowed(growth) ? err : -ENOMEM;
 }
 
@@ -166,6 +160,12 @@ void growth_changed(void *arg, const struct live_change *change)
 	    (change->outstanding || change->sum == LIVE_OUTSTANDING || change->sum == LIVE_FREED) &&
 	    add_change(growth, change))
 		give_up(growth);
+}
+
+void growth_expect(const struct growth *growth, uint32_t stack)
+{
+	if (stack < growth->nr)
+		prefetch(&growth->all[stack]);
 }
 
 /* The share of its blocks that was freed at a great age. */

@@ -52,6 +52,9 @@ int growth_new(struct growth **out);
 /* For struct live_watch, with a struct growth as its arg. */
 void growth_changed(void *growth, const struct live_change *change);
 
+/* growth_changed() is to come soon for @stack: have its figures brought near. */
+void growth_expect(const struct growth *growth, uint32_t stack);
+
 /* The replay of @live ended at the end of what was @chosen.  Beside those that @live tells of,
  * @unsized older blocks were freed, as far as is known.  Returns 0 or -ENOMEM. */
 int growth_finish(struct growth *growth, const struct live *live, const struct chosen *chosen,

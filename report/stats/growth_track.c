@@ -8,10 +8,16 @@
 _Static_assert(GROWTH_SLICES <= 32, "each slice has a bit");
 _Static_assert(GROWTH_LIFETIMES <= 64, "each age has a bit");
 
-/* How many of those that were @met are before number @at. */
+/* How many of those that were @met are before number @at.  gcc calls a function for its builtin,
+ * as not each x86-64 has the instruction. */
 static size_t before(uint64_t met, size_t at)
 {
-	return (size_t)__builtin_popcountll(met & (((uint64_t)1 << at) - 1));
+	uint64_t bits = met & (((uint64_t)1 << at) - 1);
+
+	bits -= bits >> 1 & 0x5555555555555555;
+	bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+	bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (bits * 0x0101010101010101) >> 56;
 }
 
 static bool has(uint64_t met, size_t at)
@@ -40,9 +46,9 @@ static void *open_gap(void *array, uint8_t *room, size_t nr, size_t place, size_
 /* A slice in which nothing changed yet: what was outstanding before it still is. */
 static struct growth_slice *add_slice(struct growth_track *track, size_t at)
 {
-	const size_t nr = before(track->met, 32), place = before(track->met, at);
+	const size_t place = before(track->met, at);
 	struct growth_slice *all =
-		open_gap(track->slices, &track->slices_room, nr, place, sizeof(*all));
+		open_gap(track->slices, &track->slices_room, track->nr, place, sizeof(*all));
 	const uint64_t bytes = all && place ? all[place - 1].bytes : 0;
 
 	if (!all)
@@ -50,25 +56,15 @@ static struct growth_slice *add_slice(struct growth_track *track, size_t at)
 	track->slices = all;
 	all[place] = (struct growth_slice){.bytes = bytes, .most = bytes};
 	track->met |= (uint32_t)1 << at;
+	track->nr++;
+	if (at > track->last)
+		track->last = (uint8_t)at;
 	return &all[place];
 }
 
-struct growth_slice *growth_track_slice(struct growth_track *track, size_t at)
+struct growth_slice *growth_track_meet(struct growth_track *track, size_t at)
 {
 	return has(track->met, at) ? &track->slices[before(track->met, at)] : add_slice(track, at);
-}
-
-int growth_track_add(struct growth_track *track, size_t at, uint64_t more)
-{
-	const size_t last = track->met ? 31 - (size_t)__builtin_clz(track->met) : 0;
-	struct growth_slice *slice = growth_track_slice(track, at > last ? at : last);
-
-	if (!slice)
-		return -ENOMEM;
-	slice->bytes += more;
-	if (slice->bytes > slice->most)
-		slice->most = slice->bytes;
-	return 0;
 }
 
 /* An age that no block had yet. */
@@ -128,6 +124,8 @@ void growth_track_widen(struct growth_track *track)
 		met |= bit;
 	}
 	track->met = met;
+	track->last /= 2;
+	track->nr = (uint8_t)(to - track->slices);
 }
 
 struct growth_slice growth_track_at(const struct growth_track *track, size_t at)

@@ -6,6 +6,7 @@
 #ifndef REPORT_GROWTH_TRACK_H
 #define REPORT_GROWTH_TRACK_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,17 +35,42 @@ struct growth_track {
 	uint64_t blocks;   /* allocated */
 	uint64_t ages_met; /* a bit for each of the ages there are */
 	uint32_t met;	   /* the same of slices; in others nothing changed */
-	uint8_t slices_room, ages_room;
+	uint8_t last;	   /* the last slice that was met */
+	uint8_t nr, slices_room, ages_room;
 	struct growth_slice *slices;
 	struct growth_age *ages;
 };
 
-/* @more bytes, modulo 2^64, are outstanding in slice @at; or in the last one that was met, if that
- * is later.  Returns 0 or -ENOMEM. */
-int growth_track_add(struct growth_track *track, size_t at, uint64_t more);
+/* For growth_track_slice(): a slice that is not the last one that was met. */
+struct growth_slice *growth_track_meet(struct growth_track *track, size_t at);
 
 /* Slice @at of @track, valid until the next call with it; NULL: no memory. */
-struct growth_slice *growth_track_slice(struct growth_track *track, size_t at);
+static inline struct growth_slice *growth_track_slice(struct growth_track *track, size_t at)
+{
+	return at == track->last && track->nr ? &track->slices[track->nr - 1]
+					      : growth_track_meet(track, at);
+}
+
+/* @more bytes, modulo 2^64, are outstanding in slice @at; or in the last one that was met, if that
+ * is later.  Returns 0 or -ENOMEM. */
+static inline int growth_track_add(struct growth_track *track, size_t at, uint64_t more)
+{
+	struct growth_slice *slice = growth_track_slice(track, at > track->last ? at : track->last);
+
+	if (!slice)
+		return -ENOMEM;
+	slice->bytes += more;
+	if (slice->bytes > slice->most)
+		slice->most = slice->bytes;
+	return 0;
+}
+
+/* Bytes that it points to. */
+static inline size_t growth_track_bytes(const struct growth_track *track)
+{
+	return track->slices_room * sizeof(*track->slices) +
+	       track->ages_room * sizeof(*track->ages);
+}
 
 /* @blocks of it were freed, @us microseconds old.  Returns 0 or -ENOMEM. */
 int growth_track_freed(struct growth_track *track, uint64_t us, uint64_t blocks);

@@ -8,6 +8,7 @@
 
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
+#include "report/base/prefetch.h"
 
 #define CACHE_LINE 64
 
@@ -37,15 +38,18 @@ static int find_status(struct stacks *stacks, uint32_t id, enum dwunw_status *st
 	return 0;
 }
 
-void stacks_expect(const struct stacks *stacks, uint32_t id)
+uint32_t stacks_number(const struct stacks *stacks, uint32_t id)
 {
-	const struct stack *stack;
+	/* of one that was not added, 0 is stored */
+	return id < stacks->nr_numbers ? stacks->numbers[id] - 1 : UINT32_MAX;
+}
 
-	if (id >= stacks->nr_numbers || !stacks->numbers[id])
-		return;
-	stack = &stacks->all[stacks->numbers[id] - 1];
+void stacks_expect(const struct stacks *stacks, uint32_t number)
+{
+	const struct stack *stack = &stacks->all[number];
+
 	for (size_t at = 0; at < sizeof(*stack); at += CACHE_LINE)
-		__builtin_prefetch((const char *)stack + at, 1);
+		prefetch((const char *)stack + at);
 }
 
 int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number)

@@ -60,8 +60,11 @@ int stacks_new(struct stacks **out, struct dwunw *dw);
  */
 int stacks_add(struct stacks *stacks, uint32_t id, uint32_t process, uint32_t *number);
 
-/* The first process is to add stack @id soon: have what is known of it brought near meanwhile. */
-void stacks_expect(const struct stacks *stacks, uint32_t id);
+/* The number of stack @id of the first process; UINT32_MAX: it was not added yet. */
+uint32_t stacks_number(const struct stacks *stacks, uint32_t id);
+
+/* Stack @number is to be looked at soon: have what is known of it brought near meanwhile. */
+void stacks_expect(const struct stacks *stacks, uint32_t number);
 
 /* Write the frames of stack @number, innermost first, to @frames.  Returns how many there are. */
 size_t stacks_frames(const struct stacks *stacks, uint32_t number,
