@@ -28,6 +28,7 @@
 #include "record/ptrace/tracer.h"
 #include "record/session/session.h"
 #include "record/signals.h"
+#include "record/then_unwind.h"
 
 /* In place of an exit status: the kernel refused eBPF, and the command did not run.  Its value is
  * none of LAUNCH_ENDED and exit statuses. */
@@ -229,6 +230,8 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	status = conclude(s, &out, reason);
 	switch_release(&sw);
 	output_close(&out);
+	if (!status)
+		then_unwind_begin(o->after, out.path);
 	if (!status && !o->argv && o->output.pipe < 0 && !log_is_quiet())
 		tell_growth(out.path);
 	return status;
@@ -271,6 +274,8 @@ static int record_processes(const struct record_opts *o)
 	set_free(&s, &none);
 	session_release(&s);
 	helper_stop(none.helper);
+	if (then_unwind_finish(o->after))
+		status = EXIT_RECORD_FAILED;
 	return status;
 }
 
@@ -366,6 +371,8 @@ static int run_command(const struct record_opts *o)
 	}
 	ended = c.waited ? c.status : signals_wait_for(c.pid, c.helper);
 	helper_stop(c.helper);
+	if (then_unwind_finish(o->after))
+		status = EXIT_RECORD_FAILED;
 	return status || ended < 0 ? EXIT_RECORD_FAILED : end_as(ended);
 }
 
@@ -421,6 +428,8 @@ static int record_as(int argc, char **argv, int pipe, int told)
 	o.output.told = told;
 	if (pipe < 0 && !strcmp(o.output.name, "-") && !o.dry_run &&
 	    output_claim_pipe(&o.output.pipe))
+		return EXIT_RECORD_FAILED;
+	if (o.unwind && pipe < 0 && !o.dry_run && then_unwind_start(&o.after, o.drop_raw))
 		return EXIT_RECORD_FAILED;
 	rlimits_raise();
 	if (o.kernel)

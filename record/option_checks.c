@@ -140,6 +140,26 @@ static int check_several(const struct record_opts *o)
 	return -EINVAL;
 }
 
+/* One trace of a process, in a file, can be unwound when the recording has ended. */
+static int check_unwind(const struct record_opts *o)
+{
+	if (!o->unwind)
+		log_error(
+			"--drop-raw leaves out what stacks were unwound from: give --unwind, too");
+	else if (o->kernel)
+		log_error("--unwind is for traces of processes, and --kernel records stacks that "
+			  "need no unwinding: leave it out");
+	else if (!strcmp(o->output.name, "-"))
+		log_error("--unwind writes the trace again, which a pipe does not keep: give the "
+			  "name of a file with -o");
+	else if (o->several.on)
+		log_error("--unwind is for one trace, and --switch-output makes several: use "
+			  "'mleak unwind' for each");
+	else
+		return 0;
+	return -EINVAL;
+}
+
 int record_options_check(const struct record_opts *o)
 {
 	if (o->help)
@@ -152,6 +172,8 @@ int record_options_check(const struct record_opts *o)
 		log_error("--keep is for the traces of --switch-output: give that, too");
 		return -EINVAL;
 	}
+	if ((o->unwind || o->drop_raw) && check_unwind(o))
+		return -EINVAL;
 	if (o->kernel || o->kernel_option)
 		return check_kernel(o);
 	if (o->passes && !o->reach) {

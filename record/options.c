@@ -42,7 +42,9 @@ enum {
 	OPT_FORCE,
 	OPT_KERNEL,
 	OPT_REACH,
-	OPT_PASSES
+	OPT_PASSES,
+	OPT_UNWIND,
+	OPT_DROP_RAW
 };
 
 static const struct option_info table[] = {
@@ -146,6 +148,13 @@ static const struct option_info table[] = {
 	 .name = "keep",
 	 .arg = "N",
 	 .help = "with --switch-output: keep only the N newest traces"},
+	{.key = OPT_UNWIND,
+	 .name = "unwind",
+	 .help = "when the recording has ended, unwind the trace as 'mleak unwind' does: reports "
+		 "then take half as long"},
+	{.key = OPT_DROP_RAW,
+	 .name = "drop-raw",
+	 .help = "with --unwind: do not keep registers and stacks; the trace is small then"},
 	{.key = OPT_REACH,
 	 .name = "reach",
 	 .arg = "[=TIME|stop]",
@@ -334,6 +343,10 @@ static bool set_flag(struct record_opts *o, int key)
 		return o->follow = true;
 	case OPT_KERNEL:
 		return o->kernel = true;
+	case OPT_UNWIND:
+		return o->unwind = true;
+	case OPT_DROP_RAW:
+		return o->drop_raw = true;
 	case 'q':
 		return o->quiet = true;
 	case 'h':

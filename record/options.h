@@ -29,6 +29,8 @@ struct record_opts {
 	char **argv;	/* the command, NULL-terminated; NULL: pids */
 	struct output_opts output;
 	struct switch_opts several; /* traces */
+	bool unwind, drop_raw;	    /* when the recording has ended */
+	struct then_unwind *after;  /* what does that, set by the command; NULL: nothing does */
 	bool quiet;		    /* nothing is said but errors and warnings */
 	uint64_t duration_ns;	    /* from the end of the delay on; 0: no limit */
 	struct filter_opts filters;

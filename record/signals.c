@@ -52,10 +52,17 @@ void signals_pass_on(pid_t pid, int sig, struct helper *helper)
 		helper_signal(helper, pid, sig);
 }
 
-int signals_wait_for(pid_t pid, struct helper *helper)
+/* Are we to pass signal @sig on to a child, which is a part of us if it is our @own? */
+static bool is_for_child(int sig, bool own)
+{
+	return sig == SIGTERM || sig == SIGHUP || (own && (sig == SIGINT || sig == SIGQUIT));
+}
+
+/* signals_wait_for(), and signals_wait_for_own(). */
+static int wait_for(pid_t pid, struct helper *helper, bool own)
 {
 	const struct timespec patience = {.tv_sec = 1};
-	bool told = false;
+	bool told = own;
 	sigset_t set;
 	int status;
 
@@ -75,7 +82,17 @@ int signals_wait_for(pid_t pid, struct helper *helper)
 				 (int)pid);
 			told = true;
 		}
-		if (sig == SIGTERM || sig == SIGHUP)
+		if (is_for_child(sig, own))
 			signals_pass_on(pid, sig, helper);
 	}
+}
+
+int signals_wait_for(pid_t pid, struct helper *helper)
+{
+	return wait_for(pid, helper, false);
+}
+
+int signals_wait_for_own(pid_t pid)
+{
+	return wait_for(pid, NULL, true);
 }

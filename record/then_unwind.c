@@ -1,0 +1,158 @@
+/* then_unwind.c - see then_unwind.h */
+#include "record/then_unwind.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mleak.h"
+#include "record/privilege/privileges.h"
+#include "record/signals.h"
+
+#define NICE 10 /* the program that was recorded may go on */
+
+struct then_unwind {
+	pid_t pid;
+	int fd;	    /* the path goes there; -1: it did, or there is none */
+	bool begun; /* there is one */
+};
+
+/* Signals that end a recording are not for this process while it waits: a terminal sends them to
+ * all. */
+static void ignore_signals(void (*how)(int))
+{
+	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		signal(signals[i], how);
+}
+
+/* Root replaces files of other users as they were; file capabilities give no more than the user
+ * has. */
+static void reduce_privileges(void)
+{
+	const uint64_t files = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_CHOWN | 1ull << CAP_FOWNER;
+
+	privileges_keep_in_thread(geteuid() ? 0 : files);
+}
+
+/* Wait for the path on @fd.  Returns its length, 0: there will be none. */
+static size_t read_path(int fd, char path[PATH_MAX])
+{
+	size_t len = 0;
+
+	while (len < PATH_MAX) {
+		ssize_t got = read(fd, path + len, PATH_MAX - len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
+	return len && !path[len - 1] ? len : 0;
+}
+
+/* `mleak unwind`, of which that line on stderr says what became of the trace. */
+static int unwind(char *path, bool drop_raw)
+{
+	char *argv[5] = {(char *)"unwind"};
+	int argc = 1;
+
+	if (drop_raw)
+		argv[argc++] = (char *)"--drop-raw";
+	argv[argc++] = (char *)"--";
+	argv[argc++] = path;
+	ignore_signals(SIG_DFL);
+	return cmd_unwind(argc, argv);
+}
+
+static int wait_and_unwind(int fd, bool drop_raw)
+{
+	char path[PATH_MAX];
+
+	reduce_privileges();
+	if (!read_path(fd, path))
+		return EXIT_OK;
+	(void)!nice(NICE);
+	return unwind(path, drop_raw);
+}
+
+/* Returns 0 or -errno. */
+static int start(struct then_unwind *t, bool drop_raw)
+{
+	int fds[2], err;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	fflush(NULL); /* what waits here is not to be written twice */
+	t->pid = fork();
+	err = t->pid < 0 ? -errno : 0;
+	if (!t->pid) {
+		ignore_signals(SIG_IGN);
+		close(fds[1]);
+		exit(wait_and_unwind(fds[0], drop_raw));
+	}
+	close(fds[0]);
+	if (err)
+		close(fds[1]);
+	t->fd = fds[1];
+	return err;
+}
+
+int then_unwind_start(struct then_unwind **out, bool drop_raw)
+{
+	struct then_unwind *t = calloc(1, sizeof(*t));
+	int err = t ? start(t, drop_raw) : -ENOMEM;
+
+	*out = err ? NULL : t;
+	if (!err)
+		return 0;
+	free(t);
+	log_error("cannot make a process that unwinds the trace: %s", strerror(-err));
+	return err;
+}
+
+static void close_pipe(struct then_unwind *t)
+{
+	close(t->fd);
+	t->fd = -1;
+}
+
+void then_unwind_begin(struct then_unwind *t, const char *path)
+{
+	if (!t)
+		return;
+	/* a pipe has room for it, and of a process that has ended the status tells */
+	(void)!write(t->fd, path, strlen(path) + 1);
+	t->begun = true;
+	close_pipe(t);
+}
+
+int then_unwind_finish(struct then_unwind *t)
+{
+	bool begun = t && t->begun;
+	int status;
+
+	if (!t)
+		return 0;
+	if (t->fd >= 0)
+		close_pipe(t);
+	status = signals_wait_for_own(t->pid);
+	free(t);
+	if (!status || !begun)
+		return 0;
+	if (status > 0 && WIFSIGNALED(status))
+		log_error("unwinding the trace was ended by signal %d: it stays as it was recorded",
+			  WTERMSIG(status));
+	else
+		log_error("the trace stays as it was recorded; 'mleak unwind' tries it again");
+	return -1;
+}
