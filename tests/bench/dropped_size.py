@@ -1,17 +1,21 @@
-"""Bytes of a trace after `mleak unwind --drop-raw`, beside heaptrack's file of the same programs.
+"""Bytes of a trace of `mleak record --unwind --drop-raw`, beside heaptrack's file of the same programs.
 
 usage: dropped_size.py MLEAK
 
-Each program of trace_size.py runs once for each, by the preloaded libraries.  The last column is the
-trace's size in parts of heaptrack's.
+Each program of trace_size.py, and a compile by clang, runs once for each, by the preloaded libraries.
+The last column is the trace's size in parts of heaptrack's.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
+from report import compiler
 from trace_size import programs
+
+CLANG_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cxx.cc")
 
 
 def quietly(*command, **options):
@@ -26,12 +30,16 @@ def main():
     mleak = sys.argv[1]
     print("%-10s %12s %12s %12s %8s" % ("", "recorded", "dropped", "heaptrack", "parts"))
     with tempfile.TemporaryDirectory() as scratch:
-        for name, command in programs(scratch).items():
+        chosen = programs(scratch)
+        if shutil.which("clang++"):
+            chosen["clang"] = compiler(CLANG_SOURCE)
+        for name, command in chosen.items():
             trace, dropped, heap = (os.path.join(scratch, name + end) for end in
                                     (".mlk", ".dropped.mlk", ".heaptrack"))
             env = dict(os.environ, PYTHONMALLOC="malloc")
-            quietly(mleak, "record", "--backend=preload", "-o", trace, "--", *command, env=env)
-            quietly(mleak, "unwind", "--drop-raw", "-o", dropped, trace)
+            record = [mleak, "record", "--backend=preload"]
+            quietly(*record, "-o", trace, "--", *command, env=env)
+            quietly(*record, "--unwind", "--drop-raw", "-o", dropped, "--", *command, env=env)
             quietly("heaptrack", "-o", heap, *command, env=env)
             sizes = [os.path.getsize(path) for path in (trace, dropped, heap + ".zst")]
             print("%-10s %12d %12d %12d %8.2f" % (name, *sizes, sizes[1] / sizes[2]))
