@@ -142,14 +142,6 @@ static void note_change(void *arg, const struct live_change *change)
 		stack_times_changed(job->times, change);
 }
 
-static void expect_change(void *arg, uint32_t stack)
-{
-	const struct report_run *job = arg;
-
-	if (job->growth)
-		growth_expect(job->growth, stack);
-}
-
 /* Have the replay say what --growth, the tree and a page tell of time.  Returns 0 or -ENOMEM. */
 static int watch_growth(struct report_run *job, struct live_watch *watch)
 {
@@ -162,10 +154,12 @@ static int watch_growth(struct report_run *job, struct live_watch *watch)
 
 	if (!err && page && !job->times)
 		err = stack_times_new(&job->times, mlk_reader_meta(job->trace)->start_ns);
-	*watch = (struct live_watch){.changed = note_change, .expect = expect_change, .arg = job};
+	*watch = (struct live_watch){.changed = note_change, .arg = job};
 	/* its rows take nearly as much again */
 	if (!err && can_leave_out_growth(job))
 		job->growth->most_bytes = memory_allowed() / GROWTH_SHARE;
+	if (!err && job->opts->nr_threads != 1)
+		growth_use_thread(job->growth);
 	return err;
 }
 
@@ -189,8 +183,7 @@ static int watch_replay(struct report_run *job, struct replay_opts *opts)
 		err = watch_growth(job, &opts->watch);
 	if (!err && (group_is_threads(job->opts->by) || has_page_of_threads(job))) {
 		err = thread_accounts_new(&job->accounts);
-		opts->watch = (struct live_watch){
-			.changed = note_change, .expect = expect_change, .arg = job};
+		opts->watch = (struct live_watch){.changed = note_change, .arg = job};
 		opts->accounts = job->accounts;
 	}
 	if (!err && job->opts->find_addr) {

@@ -86,9 +86,6 @@ struct live_change {
 /* Callbacks for every change of the sums; all pointers are valid for the call. */
 struct live_watch {
 	void (*changed)(void *arg, const struct live_change *change);
-	/* changed() is to come soon on account of a block of @stack: a hint, to have memory
-	 * brought near meanwhile; or NULL. */
-	void (*expect)(void *arg, uint32_t stack);
 	void *arg;
 	bool in_order; /* what one event does to many blocks is told by their addresses, which takes
 			  time; else in an order that is another one in each run */

@@ -46,11 +46,8 @@ static void expect_stack(const struct replay *leaks, const struct batch_event *e
 		block = live_expected(leaks->live, event->tgid, event->addr);
 		stack = block ? block->stack : stack;
 	}
-	if (stack == UINT32_MAX)
-		return;
-	stacks_expect(leaks->stacks, stack);
-	if (leaks->watch.expect)
-		leaks->watch.expect(leaks->watch.arg, stack);
+	if (stack != UINT32_MAX)
+		stacks_expect(leaks->stacks, stack);
 }
 
 /* What events behind event @i will look at is brought near. */

@@ -7,6 +7,7 @@
 
 #include "report/base/array.h"
 #include "report/base/prefetch.h"
+#include "report/stats/growth_thread.h"
 
 #define FIRST_WIDTH_NS 1000000u
 
@@ -147,10 +148,8 @@ static int add_change(struct growth *growth, const struct live_change *change)
 	return err || is_allowed(growth) ? err : -ENOMEM;
 }
 
-void growth_changed(void *arg, const struct live_change *change)
+void growth_take(struct growth *growth, const struct live_change *change)
 {
-	struct growth *growth = arg;
-
 	if (growth->failed)
 		return;
 	if (change->sum == LIVE_OLDER)
@@ -160,6 +159,27 @@ void growth_changed(void *arg, const struct live_change *change)
 	    (change->outstanding || change->sum == LIVE_OUTSTANDING || change->sum == LIVE_FREED) &&
 	    add_change(growth, change))
 		give_up(growth);
+}
+
+void growth_changed(void *arg, const struct live_change *change)
+{
+	struct growth *growth = arg;
+
+	if (growth->thread)
+		growth_thread_changed(growth->thread, change);
+	else
+		growth_take(growth, change);
+}
+
+void growth_use_thread(struct growth *growth)
+{
+	(void)growth_thread_new(&growth->thread, growth);
+}
+
+static void end_thread(struct growth *growth)
+{
+	growth_thread_end(growth->thread);
+	growth->thread = NULL;
 }
 
 void growth_expect(const struct growth *growth, uint32_t stack)
@@ -196,6 +216,7 @@ static int settle_replaced(struct growth *growth, const struct live *live,
 int growth_finish(struct growth *growth, const struct live *live, const struct chosen *chosen,
 		  uint64_t unsized)
 {
+	end_thread(growth);
 	growth->slices = slice_of(growth, chosen->end_ns) + 1;
 	return growth->failed ? -ENOMEM : settle_replaced(growth, live, chosen, unsized);
 }
@@ -204,6 +225,7 @@ void growth_free(struct growth *growth)
 {
 	if (!growth)
 		return;
+	end_thread(growth);
 	replaced_release(&growth->replaced);
 	release_tracks(growth);
 	free(growth);

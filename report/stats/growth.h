@@ -39,9 +39,10 @@ struct growth {
 	struct growth_track *all; /* by number of stack */
 	size_t nr, room;
 	struct replaced replaced;
-	uint64_t most_bytes; /* that growth_changed() may take; 0: there is no limit */
-	uint64_t taken;	     /* by what tracks point to */
-	bool failed;	     /* memory was short: then nothing is kept */
+	uint64_t most_bytes;	      /* that growth_changed() may take; 0: there is no limit */
+	uint64_t taken;		      /* by what tracks point to */
+	bool failed;		      /* memory was short: then nothing is kept */
+	struct growth_thread *thread; /* NULL: none is used */
 };
 
 /* Nothing happened yet; time is counted from start_ns if that is set, else
@@ -52,7 +53,14 @@ int growth_new(struct growth **out);
 /* For struct live_watch, with a struct growth as its arg. */
 void growth_changed(void *growth, const struct live_change *change);
 
-/* growth_changed() is to come soon for @stack: have its figures brought near. */
+/* Have a thread do the work of growth_changed() from now on, until growth_finish(); where there
+ * can be none, all is as without it. */
+void growth_use_thread(struct growth *growth);
+
+/* For the thread: take in what growth_changed() was told. */
+void growth_take(struct growth *growth, const struct live_change *change);
+
+/* growth_take() is to come soon for @stack: have its figures brought near. */
 void growth_expect(const struct growth *growth, uint32_t stack);
 
 /* The replay of @live ended at the end of what was @chosen.  Beside those that @live tells of,
