@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "report/base/memory.h"
 #include "report/cache/cache_file.h"
@@ -86,10 +87,18 @@ static void use_cache(struct stack_cache *cache, const struct mlk_cache_key *key
 	cache->reader = NULL;
 }
 
+/* Would the kernel end the process when it writes that much? */
+static bool is_limited(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY;
+}
+
 static void make_cache(struct stack_cache *cache, const struct stack_cache_source *source,
 		       const struct mlk_cache_key *key, struct worker_pool_opts *opts)
 {
-	if (!source->whole || (memory_allowed() && memory_allowed() < LEAST_MEMORY))
+	if (!source->whole || is_limited() || (memory_allowed() && memory_allowed() < LEAST_MEMORY))
 		return;
 	if (cache_file_create(&cache->file))
 		return;

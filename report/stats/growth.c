@@ -103,10 +103,10 @@ static void count_lifetime(struct growth_track *track, const struct live_change 
 	uint64_t us = change->event->time_ns > block->time_ns
 			      ? (change->event->time_ns - block->time_ns) / 1000
 			      : 0;
-	int i = 0, part;
+	int i = us ? 64 - __builtin_clzll(us) : 0, part;
 
-	while (i < GROWTH_LIFETIMES - 1 && us >> i)
-		i++;
+	if (i > GROWTH_LIFETIMES - 1)
+		i = GROWTH_LIFETIMES - 1;
 	track->lifetimes[i] += change->more.blocks; /* of a sample: what it represents */
 	/* behind the leading bit of the time */
 	part = (int)((i ? us << GROWTH_PART_BITS >> (i - 1) : 0) % GROWTH_PARTS);
