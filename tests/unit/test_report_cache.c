@@ -24,7 +24,7 @@ static char scratch[] = "/tmp/test_report_cache.XXXXXX";
 #include "tests/unit/scratch.h"
 
 #define NR_EVENTS 30
-#define NR_CHUNKS 2
+#define NR_CHUNKS 2 /* with ALLOCs; one more has a FREE alone */
 
 static char trace_path[sizeof(scratch) + 8], cache_path[sizeof(trace_path) + 8];
 
@@ -86,6 +86,9 @@ static void write_trace(const char *path)
 		if (nr == NR_EVENTS / NR_CHUNKS)
 			assert_int_equal(mlk_writer_flush(w), 0);
 	}
+	/* a chunk without an ALLOC */
+	assert_int_equal(mlk_writer_flush(w), 0);
+	write_event(w, NR_EVENTS + 2);
 	assert_int_equal(mlk_writer_finish(w, MLK_END_EXITED, 1000), 0);
 	mlk_writer_free(w);
 	fclose(file);
@@ -195,7 +198,7 @@ static char *make_cache(struct bytes *cache)
 	assert_string_equal(text, plain);
 	free(text);
 	*cache = read_file(cache_path);
-	assert_true(cache->len > MLK_FILE_HEADER + NR_CHUNKS * MLK_CHUNK_HEADER);
+	assert_true(cache->len > MLK_FILE_HEADER + (NR_CHUNKS + 1) * MLK_CHUNK_HEADER);
 	return plain;
 }
 
