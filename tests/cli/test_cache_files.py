@@ -152,6 +152,18 @@ class FileTest(CacheCase):
             self.assertEqual(self.cached(self.path_of), plain)
             os.unlink(self.cache)
 
+    def test_what_a_killed_one_left_is_removed(self):
+        """Where files without a name cannot be, it has one of its process."""
+        data = self.make()
+        ended = self.spawn(["true"])
+        ended.wait()
+        left = self.write("x.mlk.stacks.part%d" % ended.pid, data[:len(data) // 2])
+        other = self.write("x.mlk.stacks.part%d.txt" % ended.pid, data)
+        os.chmod(left, 0o600)
+        os.unlink(self.cache)
+        self.make()
+        self.assert_nothing_is_left(["x.mlk", "x.mlk.stacks", os.path.basename(other)])
+
     def has_cache_open(self, process):
         try:
             return any(os.readlink("/proc/%d/fd/%s" % (process.pid, fd)).startswith(self.path("#"))
