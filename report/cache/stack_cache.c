@@ -107,12 +107,28 @@ static void make_cache(struct stack_cache *cache, const struct stack_cache_sourc
 	opts->worker.keep = cache->writes;
 }
 
+static void give_up(struct stack_cache *cache)
+{
+	cache->writes = false;
+	cache_file_drop(&cache->file);
+}
+
+/* A replay may begin again, where memory was short. */
+static void forget_all(struct stack_cache *cache)
+{
+	mlk_reader_free(cache->reader);
+	cache->reader = NULL;
+	cache->file.old = (struct stat){0};
+	give_up(cache);
+}
+
 void stack_cache_begin(struct stack_cache *cache, const struct stack_cache_source *source,
 		       struct worker_pool_opts *opts)
 {
 	struct mlk_header header = mlk_reader_header(source->trace);
 	struct mlk_cache_key key;
 
+	forget_all(cache);
 	if (!is_cacheable(cache, source) ||
 	    (!cache->file.path && cache_file_find(&cache->file, source->trace, cache->path)))
 		return;
@@ -121,12 +137,6 @@ void stack_cache_begin(struct stack_cache *cache, const struct stack_cache_sourc
 	use_cache(cache, &key, opts);
 	if (!cache->reader)
 		make_cache(cache, source, &key, opts);
-}
-
-static void give_up(struct stack_cache *cache)
-{
-	cache->writes = false;
-	cache_file_drop(&cache->file);
 }
 
 void stack_cache_add(struct stack_cache *cache, struct batch *batch)
