@@ -19,9 +19,10 @@ const char *mlk_strerror(int err)
 		[MLK_E_MAGIC - MLK_E_DELETED] = "it was deleted while it was written",
 		[MLK_E_MAGIC - MLK_E_MOVED] = "it was moved or replaced while it was written",
 		[MLK_E_MAGIC - MLK_E_CHANGED] = "something else changed it while it was written",
+		[MLK_E_MAGIC - MLK_E_CACHE] = "the cache beside the trace is not of it",
 	};
 
-	if (err <= MLK_E_MAGIC && err >= MLK_E_CHANGED)
+	if (err <= MLK_E_MAGIC && err >= MLK_E_CACHE)
 		return text[MLK_E_MAGIC - err];
 	return strerror(err < 0 ? -err : err);
 }

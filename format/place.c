@@ -17,6 +17,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "format/cache.h"
 #include "format/chunk/chunk.h"
 #include "format/trace.h"
 
@@ -109,7 +110,7 @@ static bool is_leftover(int fd)
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 	    (st.st_mode & 0777) != 0600)
 		return false;
-	if (!st.st_size)
+	if (!st.st_size || mlk_cache_check(fd))
 		return true;
 	return pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)sizeof(bytes) &&
 	       mlk_file_header_unpack(&header, bytes) == 0;

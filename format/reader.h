@@ -215,6 +215,10 @@ int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size
  */
 int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigned int types);
 
+/* Check the payload of the chunk @entry by its sum, without decoding it.  After that as after
+ * mlk_reader_seek(), at the end.  Returns 0, -ENOMEM, -errno of read(2), or MLK_E_CORRUPT. */
+int mlk_reader_check(struct mlk_reader *r, const struct mlk_entry *entry);
+
 /* What is known of the trace's state; complete after mlk_reader_next() returned 0. */
 const struct mlk_condition *mlk_reader_condition(const struct mlk_reader *r);
 

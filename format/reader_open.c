@@ -41,6 +41,14 @@ int mlk_reader_seek(struct mlk_reader *r, const struct mlk_entry *entry, unsigne
 	return 0;
 }
 
+int mlk_reader_check(struct mlk_reader *r, const struct mlk_entry *entry)
+{
+	int err = mlk_reader_seek(r, entry, 0);
+
+	r->step = STEP_END;
+	return err ? err : mlk_chunks_fetch(&r->chunks);
+}
+
 /* Look for META, which begins every trace, and for one whole chunk at all. */
 static int read_start(struct mlk_reader *r)
 {

@@ -3,25 +3,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mleak.h"
 #include "report/base/memory.h"
-#include "report/base/sizes.h"
 #include "report/base/text.h"
 #include "report/context/older_stacks.h"
 #include "report/context/print_overruns.h"
 #include "report/context/sampling_text.h"
 #include "report/context/stack_verdicts.h"
 #include "report/kernel_file.h"
-#include "report/name/short_name.h"
 #include "report/output/print_address.h"
 #include "report/stats/heaptrack_events.h"
 #include "report/stats/stack_times.h"
 #include "report/stats/thread_accounts.h"
-#include "report/terminal/pager.h"
 #include "report/terminal/progress_line.h"
 #include "report/trace/address_spaces.h"
 #include "report/trace/open_trace.h"
@@ -113,21 +109,49 @@ static bool can_leave_out_growth(const struct report_run *job)
 	return tells_growth(job) && !job->opts->before && !job->opts->fail_on_growing;
 }
 
+/* Forget all that the replay told so far. */
+static void forget_replay(struct report_run *job)
+{
+	growth_free(job->growth);
+	stack_times_free(job->times);
+	thread_accounts_free(job->accounts);
+	heaptrack_events_free(job->events);
+	address_history_free(job->holders);
+	replay_free(job->leaks);
+	job->growth = NULL;
+	job->times = NULL;
+	job->accounts = NULL;
+	job->events = NULL;
+	job->holders = NULL;
+	job->leaks = NULL;
+}
+
 /* Was memory short with what is said beside stacks?  That must not cost the report. */
 static bool gives_up_growth(struct report_run *job, int err)
 {
 	if (err != -ENOMEM || !job->growth || !can_leave_out_growth(job))
 		return false;
-	growth_free(job->growth);
-	stack_times_free(job->times);
-	thread_accounts_free(job->accounts);
-	replay_free(job->leaks);
-	job->accounts = NULL;
-	job->growth = NULL;
-	job->times = NULL;
-	job->leaks = NULL;
+	forget_replay(job);
 	job->without_growth = true;
 	return true;
+}
+
+/* Was the cache of another trace?  Then the stacks are unwound. */
+static bool gives_up_cache(struct report_run *job, int err)
+{
+	if (err != MLK_E_CACHE)
+		return false;
+	forget_replay(job);
+	stack_cache_refuse(job->cache);
+	return true;
+}
+
+/* Look for stacks beside the trace, unless it is none that has anything beside it. */
+static int find_cache(struct report_run *job)
+{
+	if (job->cache || job->opts->cache == CACHE_NEVER || !strcmp(job->path, "-"))
+		return 0;
+	return stack_cache_new(&job->cache, job->path, job->opts->cache == CACHE_ALWAYS);
 }
 
 static void note_change(void *arg, const struct live_change *change)
@@ -211,6 +235,10 @@ static int collect_report(struct report_run *job)
 
 	if (status != EXIT_OK)
 		return status;
+	err = find_cache(job);
+	if (err)
+		return report_run_explain_read(job, err);
+	opts.cache = job->cache;
 	progress_line_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	verdict_choice_use(&job->verdict, &opts.choice, mlk_reader_meta(job->trace)->start_ns);
 	err = replay_collect(&job->leaks, job->trace, &opts);
@@ -224,7 +252,7 @@ static int collect_report(struct report_run *job)
 				    replay_older_unsized(job->leaks, mlk_reader_meta(job->trace)));
 	if (!err && job->accounts)
 		err = thread_accounts_finish(job->accounts);
-	if (gives_up_growth(job, err))
+	if (gives_up_growth(job, err) || gives_up_cache(job, err))
 		return collect_report(job);
 	if (!err && job->times)
 		err = stack_times_finish(job->times, job->leaks->chosen.end_ns);
@@ -392,6 +420,7 @@ struct report_data report_run_export(const struct report_run *job)
 
 void report_run_release(struct report_run *job)
 {
+	stack_cache_free(job->cache);
 	places_free(job->places);
 	stack_names_free(job->overrun_names);
 	view_free(job->view);
@@ -410,37 +439,4 @@ void report_run_release(struct report_run *job)
 	debuginfod_free(job->debuginfod);
 	free(job->shown);
 	*job = (struct report_run){0};
-}
-
-int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts))
-{
-	struct report_opts opts;
-	int err, status;
-
-	/* `mleak report | head` is to end by pager_finish(), not by the signal */
-	signal(SIGPIPE, SIG_IGN);
-	err = report_opts_parse(&opts, argc, argv);
-	if (err) {
-		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-		if (err == -ENOMEM)
-			log_error("cannot read the options: %s", strerror(ENOMEM));
-	} else if (opts.help) {
-		report_opts_print_help(argv[0]);
-		status = pager_finish();
-	} else {
-		/* no library may go to the network by itself */
-		if (!opts.debuginfod)
-			unsetenv("DEBUGINFOD_URLS");
-		opts.view.color = color_wanted(opts.color);
-		opts.view.utf8 = lines_utf8(opts.lines);
-		opts.view.columns = color_columns(); /* a pager has none */
-		opts.view.rows = opts.no_limit || opts.view.top ? 0 : color_rows();
-		sizes_set_exact(opts.exact);
-		if (opts.full_names)
-			short_names_disable();
-		memory_limit(opts.max_memory);
-		status = run(&opts);
-	}
-	report_opts_release(&opts);
-	return status;
 }

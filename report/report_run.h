@@ -29,6 +29,7 @@ struct report_run {
 	struct stack_verdicts *by_verdict; /* of each stack, if there are verdicts */
 	struct residences residences;	   /* for --resident, and a page */
 	char *resident;			   /* what a page says of that; NULL: nothing */
+	struct stack_cache *cache;	   /* NULL: there must be none */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;

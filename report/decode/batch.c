@@ -10,6 +10,7 @@ void batch_clear(struct batch *batch)
 {
 	batch->nr_events = batch->nr_stacks = 0;
 	batch->own_ids = false;
+	batch->kept.ready = false;
 	batch->err = 0;
 }
 
@@ -79,6 +80,7 @@ void batch_release(struct batch *batch)
 	free(batch->events);
 	free(batch->stacks);
 	free(batch->ids);
+	mlk_cached_release(&batch->kept);
 	stack_history_free(batch->previous);
 	*batch = (struct batch){0};
 }

@@ -7,6 +7,7 @@
 #ifndef REPORT_BATCH_H
 #define REPORT_BATCH_H
 
+#include "format/cache.h"
 #include "format/reader.h"
 #include "report/decode/stack_history.h"
 
@@ -37,6 +38,9 @@ struct batch {
 	struct mlk_entry chunk;	  /* of which these are */
 	uint32_t chunk_crc;	  /* its payload's */
 	struct mlk_entry unwound; /* the one in which its stacks are unwound; records 0: none is */
+	bool in_cache;		  /* that one is in the cache beside the trace */
+	struct mlk_cached
+		kept; /* for the cache; not ready: it could not be, or was not asked for */
 	/* The ids are those of its stacks alone, not of its worker: the trace contains them. */
 	bool own_ids;
 	bool of_kernel; /* its ALLOCs have origins */
@@ -44,7 +48,8 @@ struct batch {
 	size_t ids_room;
 	struct stack_history *previous; /* what it leaves of the threads' stacks */
 	struct mlk_condition condition;
-	int err; /* 0, -ENOMEM or -errno of read(2): there is nothing behind these events */
+	int err; /* 0, -ENOMEM, -errno of read(2) or MLK_E_CACHE: there is nothing behind these
+		    events */
 };
 
 /* Make @batch empty, keeping its memory, and of which chunk it is. */

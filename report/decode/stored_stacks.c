@@ -155,11 +155,11 @@ int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batc
 
 	stored_stacks_begin(unwound);
 	for (size_t i = 0; !err && i < batch->nr_events; i++) {
-		uint32_t number;
+		uint32_t id = batch->events[i].stack, number;
 
 		if (batch->events[i].kind != MLK_ALLOC)
 			continue;
-		err = stored_stacks_add(unwound, ids[batch->events[i].stack], &number);
+		err = stored_stacks_add(unwound, ids ? ids[id] : id, &number);
 		if (!err)
 			err = array_append(&unwound->allocs, &unwound->nr_allocs,
 					   &unwound->allocs_room, &number, sizeof(number));

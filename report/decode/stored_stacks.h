@@ -33,7 +33,8 @@ size_t stored_stacks_count(const struct stored_stacks *unwound);
  * without ALLOCs but those of stored_stacks_gather(). */
 void stored_stacks_get(const struct stored_stacks *unwound, struct mlk_unwound *to);
 
-/* Gather the stacks of the ALLOCs of @batch, where *@ids are the unwinder's.  *@to, without
+/* Gather the stacks of the ALLOCs of @batch, where *@ids are the unwinder's; NULL: the
+ * batch's own are.  *@to, without
  * events_crc, is valid until the next call.  Returns 0 or -ENOMEM. */
 int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,
 			 const uint32_t *ids, struct mlk_unwound *to);

@@ -7,10 +7,16 @@
 
 #include "report/base/array.h"
 #include "report/decode/event_unwinder.h"
+#include "report/decode/stored_stacks.h"
 #include "report/decode/unwound_chunk.h"
+
+#define KEPT_LEVEL 1 /* of zstd: what is kept takes little time */
 
 struct worker {
 	struct mlk_reader *trace;
+	struct mlk_reader *cache;     /* NULL: there is none */
+	struct stored_stacks *stacks; /* for a cache that is made; both NULL: none is */
+	struct mlk_cache_encoder *encoder;
 	struct dwunw *dw;
 	struct address_spaces *spaces;
 	struct event_unwinder *capture;
@@ -21,6 +27,18 @@ struct worker {
 	uint32_t *path; /* stacks to be sent */
 	size_t path_room;
 };
+
+/* What a worker needs of a cache.  Returns as worker_new(). */
+static int use_cache(struct worker *worker, const struct worker_opts *opts)
+{
+	int err = opts->cache ? mlk_reader_clone(&worker->cache, opts->cache) : 0;
+
+	if (!err && opts->keep)
+		err = stored_stacks_new(&worker->stacks, worker->dw, worker->images);
+	if (!err && opts->keep)
+		err = mlk_cache_encoder_new(&worker->encoder, KEPT_LEVEL);
+	return err;
+}
 
 int worker_new(struct worker **out, const struct worker_opts *opts)
 {
@@ -40,6 +58,8 @@ int worker_new(struct worker **out, const struct worker_opts *opts)
 		err = address_spaces_share(&worker->spaces, opts->spaces, worker->dw);
 	if (!err)
 		err = event_unwinder_new(&worker->capture, worker->dw, worker->spaces, raw);
+	if (!err)
+		err = use_cache(worker, opts);
 	if (err)
 		worker_free(worker);
 	else
@@ -113,12 +133,38 @@ static int unwind_chunk(struct worker *worker, struct batch *batch)
 	return err;
 }
 
+/* Have @batch ready for a cache; without that there is none. */
+static void keep_stacks(struct worker *worker, struct batch *batch)
+{
+	struct mlk_unwound unwound;
+
+	if (!stored_stacks_gather(worker->stacks, batch, NULL, &unwound))
+		(void)mlk_cache_encode(worker->encoder, worker->trace, &unwound, &batch->kept);
+}
+
+/* Take the stacks that the cache has.  That the trace's own chunk is whole is examined all the
+ * same: else it would be told as lost. */
+static void read_cached(struct worker *worker, struct batch *batch)
+{
+	batch->own_ids = true;
+	batch->err = mlk_reader_check(worker->trace, &batch->chunk);
+	batch->condition = *mlk_reader_condition(worker->trace);
+	if (batch->err)
+		batch->err = batch->err == MLK_E_CORRUPT ? MLK_E_CACHE : batch->err;
+	else if (unwound_chunk_read(worker->cache, worker->images, worker->stop_ns, batch))
+		batch->err = MLK_E_CACHE;
+}
+
 void worker_read(struct worker *worker, struct batch *batch)
 {
 	bool unused;
 
 	batch->err = MLK_E_CORRUPT;
 	batch->of_kernel = mlk_reader_meta(worker->trace)->of_kernel;
+	if (batch->in_cache) {
+		read_cached(worker, batch);
+		return;
+	}
 	/* The heads of events there say nothing of origins. */
 	if (batch->of_kernel)
 		batch->unwound.records = 0;
@@ -133,12 +179,18 @@ void worker_read(struct worker *worker, struct batch *batch)
 	}
 	batch->condition = *mlk_reader_condition(worker->trace);
 	batch->condition.unwound_unused = unused;
+	if (worker->encoder && !batch->err && batch->chunk.records & MLK_RECORD_EVENT &&
+	    !batch->condition.chunks_lost)
+		keep_stacks(worker, batch);
 }
 
 void worker_free(struct worker *worker)
 {
 	if (!worker)
 		return;
+	stored_stacks_free(worker->stacks);
+	mlk_cache_encoder_free(worker->encoder);
+	mlk_reader_free(worker->cache);
 	event_unwinder_free(worker->capture);
 	address_spaces_free(worker->spaces);
 	dwunw_free(worker->dw);

@@ -52,6 +52,8 @@ struct worker_pool {
 	struct mlk_condition condition, damage; /* damage: what the chunks say */
 	bool at_end;				/* no more chunks can be found */
 	bool anew;
+	const struct mlk_entry *cached; /* borrowed; NULL: there is no cache */
+	size_t nr_cached, next_cached;
 	uint64_t nr_free; /* chunks whose places are free again: the caller is through with them */
 	/* Chunks that were found, begun and taken in; below the lock, but that the caller's thread
 	 * alone changes the first and the last. */
@@ -186,6 +188,8 @@ int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opt
 	pool->trace = opts->trace;
 	pool->dw = opts->dw;
 	pool->anew = opts->anew;
+	pool->cached = opts->worker.cache ? opts->cached : NULL;
+	pool->nr_cached = opts->nr_cached;
 	pool->nr_places = places_for(pool, opts->nr_threads);
 	/* a thread without a place would have nothing to do */
 	nr_threads = opts->nr_threads < pool->nr_places ? opts->nr_threads : pool->nr_places;
@@ -213,6 +217,16 @@ static struct mlk_entry entry_of(const struct mlk_chunk *chunk)
 	};
 }
 
+/* Have the stacks of @batch read from the cache.  Returns 1 or MLK_E_CACHE. */
+static int use_cached(struct worker_pool *pool, struct batch *batch)
+{
+	if (pool->next_cached == pool->nr_cached)
+		return MLK_E_CACHE;
+	batch->unwound = pool->cached[pool->next_cached++];
+	batch->in_cache = true;
+	return 1;
+}
+
 /* Find the next chunk with events, and the one before it that may have its stacks.  Returns 1, 0 at
  * the end of the trace, or an error. */
 static int find_chunk(struct worker_pool *pool, struct batch *batch)
@@ -230,6 +244,9 @@ static int find_chunk(struct worker_pool *pool, struct batch *batch)
 			continue;
 		batch->chunk = entry_of(chunk);
 		batch->chunk_crc = chunk->payload_crc;
+		batch->in_cache = false;
+		if (pool->cached && chunk->records & MLK_RECORD_EVENT)
+			return use_cached(pool, batch);
 		batch->unwound = chunk->records & MLK_RECORD_EVENT ? unwound : none;
 		if (chunk->records & MLK_RECORD_EVENT &&
 		    mlk_reader_meta(pool->trace)->dropped == MLK_DROPPED_ALL)
@@ -308,7 +325,7 @@ static void finish_condition(struct worker_pool *pool)
 	note_damage(&pool->condition, &pool->damage);
 }
 
-int worker_pool_next(struct worker_pool *pool, const struct batch **batch, const uint32_t **ids)
+int worker_pool_next(struct worker_pool *pool, struct batch **batch, const uint32_t **ids)
 {
 	struct place *place;
 	struct batch *done;

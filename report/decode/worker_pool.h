@@ -24,7 +24,10 @@ struct worker_pool_opts {
 	struct dwunw *dw;	   /* has the modules; is given all stacks */
 	struct worker_opts worker; /* of the same trace and modules */
 	bool anew;		   /* unwind also what the trace has unwound */
-	unsigned int nr_threads;   /* 1 to WORKER_POOL_MAX; 1: the caller's own */
+	/* The chunks of worker.cache, one for each chunk of events; borrowed. */
+	const struct mlk_entry *cached;
+	size_t nr_cached;
+	unsigned int nr_threads; /* 1 to WORKER_POOL_MAX; 1: the caller's own */
 };
 
 /* As many threads as CPUs may be used, at most WORKER_POOL_MAX. */
@@ -34,8 +37,9 @@ unsigned int worker_pool_default(void);
 int worker_pool_new(struct worker_pool **out, const struct worker_pool_opts *opts);
 
 /* The events of the next chunk.  Of an ALLOC, *@ids by its stack is the stack's id in opts->dw.
- * Both are valid until the next call.  Returns 1, 0 at the end, -ENOMEM or -errno of read(2). */
-int worker_pool_next(struct worker_pool *pool, const struct batch **batch, const uint32_t **ids);
+ * Both are valid until the next call.  Returns 1, 0 at the end, -ENOMEM, -errno of read(2),
+ * or MLK_E_CACHE: the cache is not of the trace, which is to be read without it. */
+int worker_pool_next(struct worker_pool *pool, struct batch **batch, const uint32_t **ids);
 
 /* The state of the trace, as far as it was read: complete after worker_pool_next() returned 0. */
 const struct mlk_condition *worker_pool_condition(const struct worker_pool *pool);

@@ -352,6 +352,7 @@ static const struct effect {
 	{OPT_MIN_BYTES, BYTES, TO(view.sieve.min_bytes)},
 	{OPT_MODULE, TEXT, TO(view.sieve.module)},
 	{OPT_LOST, .apply = apply_lost},
+	{OPT_NO_CACHE, FLAG, TO(no_cache)},
 	{OPT_NO_DEMANGLE, FLAG, TO(no_demangle)},
 	{OPT_NO_EMBEDDED, FLAG, TO(no_embedded)},
 	{OPT_NO_LIMIT, FLAG, TO(no_limit)},

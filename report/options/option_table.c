@@ -236,6 +236,10 @@ static const struct option_info rows[] = {
 		 "--top "
 		 "is given"},
 	{.key = OPT_NO_PAGER, .name = "no-pager", .help = "show the report on a terminal at once"},
+	{.key = OPT_NO_CACHE,
+	 .name = "no-cache",
+	 .help = "neither read nor write FILE.stacks, which makes the next report of a large "
+		 "trace faster"},
 	{.key = 'j',
 	 .name = "jobs",
 	 .arg = "N",

@@ -113,6 +113,24 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	return err ? err : report_opts_check(opts);
 }
 
+int report_opts_cache(struct report_opts *opts)
+{
+	static const char *const names[] = {
+		[CACHE_NEVER] = "never", [CACHE_AUTO] = "auto", [CACHE_ALWAYS] = "always"};
+	const char *text = getenv("MLEAK_CACHE");
+
+	opts->cache = opts->no_cache ? CACHE_NEVER : CACHE_AUTO;
+	if (opts->no_cache || !text || !*text)
+		return 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(text, names[i])) {
+			opts->cache = (enum cache_mode)i;
+			return 0;
+		}
+	log_error("MLEAK_CACHE is '%s', and can be never, auto or always", text);
+	return -EINVAL;
+}
+
 void report_opts_release(struct report_opts *opts)
 {
 	free(opts->debug_dirs);

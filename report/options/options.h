@@ -14,6 +14,13 @@
 /* Blocks that are lost, and those that are lost with them: bits 1 << enum block_verdict. */
 #define LOST_VERDICTS 6u
 
+/* Is a file with unwound stacks read and written beside the trace? */
+enum cache_mode {
+	CACHE_NEVER,
+	CACHE_AUTO, /* if it saves time */
+	CACHE_ALWAYS,
+};
+
 /* What the command line says; all zero but the path and the directories is the default. */
 struct report_opts {
 	const char *path; /* of the trace; borrowed from argv, as are the directories */
@@ -51,6 +58,8 @@ struct report_opts {
 	bool exact;		 /* all figures in bytes */
 	bool no_limit;		 /* all lines, also on a terminal */
 	bool full_names;	 /* of functions, also for people */
+	bool no_cache;		 /* --no-cache was given */
+	enum cache_mode cache;	 /* that, and what the environment says */
 	unsigned int nr_threads; /* that read the trace; 0: one for each CPU */
 	bool fail_on_leak;	 /* exit with 1 when more than so many bytes are shown */
 	uint64_t fail_bytes;
@@ -76,6 +85,10 @@ struct report_opts {
  * Returns 0, -EINVAL for a wrong command line or -ENOMEM.
  */
 int report_opts_parse(struct report_opts *opts, int argc, char **argv);
+
+/* Set opts->cache by --no-cache and $MLEAK_CACHE.  Returns 0, or -EINVAL, and says so on stderr, if
+ * that is none of its values. */
+int report_opts_cache(struct report_opts *opts);
 
 /* Does the report tell of the pointers in memory? */
 bool report_opts_tell_verdicts(const struct report_opts *opts);

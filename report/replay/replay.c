@@ -107,10 +107,28 @@ static int replay_batch(struct replay *leaks, const struct batch *batch, const u
 	return err;
 }
 
+/* Have the stacks of @opts come from the cache, or kept for it. */
+static void use_cache(const struct replay *leaks, struct stack_cache *cache,
+		      struct worker_pool_opts *opts)
+{
+	const struct mlk_condition *condition = &leaks->condition;
+	const struct stack_cache_source source = {
+		.trace = leaks->trace,
+		.of = &leaks->chunks,
+		.images = leaks->images,
+		.dw = leaks->dw,
+		.intact = condition->ended && !condition->chunks_lost &&
+			  !condition->bytes_skipped && !condition->index_lied,
+		.whole = leaks->chosen.stop_ns == UINT64_MAX,
+	};
+
+	stack_cache_begin(cache, &source, opts);
+}
+
 /* The second pass. */
 static int replay_chunks(struct replay *leaks, const struct replay_opts *opts)
 {
-	const struct worker_pool_opts worker_pool_opts = {
+	struct worker_pool_opts worker_pool_opts = {
 		.trace = leaks->trace,
 		.dw = leaks->dw,
 		.worker = {leaks->trace, leaks->dw, leaks->spaces, leaks->images,
@@ -118,19 +136,27 @@ static int replay_chunks(struct replay *leaks, const struct replay_opts *opts)
 		.anew = opts->batch != NULL,
 		.nr_threads = opts->nr_threads ? opts->nr_threads : worker_pool_default(),
 	};
-	const struct batch *batch;
-	const uint32_t *ids;
 	struct worker_pool *pool;
-	int more = 0, err = worker_pool_new(&pool, &worker_pool_opts);
+	const uint32_t *ids;
+	struct batch *batch;
+	int more = 0, err;
+
+	if (opts->cache)
+		use_cache(leaks, opts->cache, &worker_pool_opts);
+	err = worker_pool_new(&pool, &worker_pool_opts);
 
 	while (!err && (more = worker_pool_next(pool, &batch, &ids)) > 0) {
 		err = opts->batch ? opts->batch(opts->batch_arg, leaks, batch, ids)
 				  : replay_batch(leaks, batch, ids);
+		if (opts->cache)
+			stack_cache_add(opts->cache, batch);
 		if (opts->progress)
 			opts->progress(opts->progress_arg, mlk_reader_offset(leaks->trace));
 	}
 	if (!err && !more)
 		condition_merge(&leaks->condition, worker_pool_condition(pool));
+	if (!err && !more && opts->cache)
+		stack_cache_end(opts->cache, leaks->condition.chunks_lost > 0);
 	worker_pool_free(pool);
 	return err ? err : more;
 }

@@ -4,6 +4,7 @@
 #define REPORT_REPLAY_H
 
 #include "format/reader.h"
+#include "report/cache/stack_cache.h"
 #include "report/decode/batch.h"
 #include "report/live/address_history.h"
 #include "report/live/block_filter.h"
@@ -49,6 +50,7 @@ struct replay {
 	struct thread_accounts *accounts; /* the same */
 	struct overruns *overruns;	  /* of the chosen process, up to the chosen moment */
 	struct mlk_condition condition;	  /* of the trace, over all passes */
+	struct cache_trace chunks;	  /* what tells the trace from others */
 	struct sampling_error error;	  /* of the totals of what is outstanding */
 	/* Allocations of the chosen process, or of all, by how their stacks ended. */
 	uint64_t status_counts[DWUNW_STATUS_NR];
@@ -82,12 +84,14 @@ struct replay_opts {
 	int (*batch)(void *arg, const struct replay *leaks, const struct batch *batch,
 		     const uint32_t *ids);
 	void *batch_arg;
+	struct stack_cache *cache; /* to be used, and made, if it can be; NULL: it must not */
 };
 
 /*
  * Read all of @trace, which is borrowed until replay_free(), as is what @opts points to for the
  * call.
- * *@out is NULL on failure.  Returns 0, -ENOMEM or the -errno of read(2).
+ * *@out is NULL on failure.  Returns 0, -ENOMEM, the -errno of read(2), or MLK_E_CACHE: the cache
+ * is not of the trace; all is to be done again after stack_cache_refuse().
  */
 int replay_collect(struct replay **out, struct mlk_reader *trace, const struct replay_opts *opts);
 

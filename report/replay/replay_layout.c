@@ -83,6 +83,9 @@ int replay_note_layout(struct replay *leaks, const struct mlk_record *record)
 		return interpreted_note(&leaks->images->interpreted, &record->interpreter);
 	case MLK_RECORD_OVERRUN:
 		return overruns_note(leaks->overruns, &record->overrun);
+	case MLK_RECORD_CHUNK:
+		cache_trace_note(&leaks->chunks, &record->chunk);
+		return 0;
 	default:
 		return 0;
 	}
@@ -94,7 +97,7 @@ static int read_records(struct replay *leaks)
 				   MLK_RECORD_LOSSES | MLK_RECORD_OVERRUN | MLK_RECORD_ORIGIN |
 				   (leaks->accounts ? MLK_RECORD_ACCOUNT : 0) | MLK_RECORD_MEMORY |
 				   MLK_RECORD_MARK | MLK_RECORD_CODE_NAMES | MLK_RECORD_CODE |
-				   MLK_RECORD_INTERPRETER;
+				   MLK_RECORD_INTERPRETER | MLK_RECORD_CHUNK;
 	struct mlk_record record;
 	int more, err;
 

@@ -35,8 +35,8 @@ def main():
         trace = os.path.join(folder, "x.mlk")
         for shape in shapes:
             subprocess.run([make, trace, *map(str, shape)], check=True)
-            ways = {"why": ["why", "-q", trace], "lost": ["report", "--lost", "-q", trace],
-                    "plain": ["report", "--folded", "-q", trace]}
+            ways = {"why": ["why", "-q", "--no-cache", trace], "lost": ["report", "--lost", "-q", "--no-cache", trace],
+                    "plain": ["report", "--folded", "-q", "--no-cache", trace]}
             for name, arguments in ways.items():
                 wall, cpu, memory = run([mleak, *arguments])
                 print("%9d %9d %9d %6d %7dM %-6s %8.2f %8.2f %9.0f" % (

@@ -8,7 +8,7 @@ Rounds alternate, figures are medians, and ratios of medians.  `wall` is as long
 what it cost on all CPUs together.  What heaptrack_print reads was prepared by heaptrack_interpret;
 with mleak that is `mleak unwind`, and not needed.  So like is compared with like: a report of the
 prepared trace with heaptrack_print, and one of the trace as it was recorded with both programs of
-heaptrack.  perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
+heaptrack.  The second report of a trace reads the stacks that the first one kept beside it.  perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
 samples of that size, and is stopped after ten minutes.  Its probe is only on the compiler that is
 started here; its name is of this run, and it is removed.
 """
@@ -87,11 +87,14 @@ def against_heaptrack(mleak, folder, source, rounds):
     print("  the trace has %.0f MB, unwound %.0f MB" % (
         os.path.getsize(trace) / 1e6, os.path.getsize(unwound) / 1e6), flush=True)
     prepared, direct = "mleak report --inline, unwound", "mleak report --inline"
+    first, second = "the first report, makes the cache", "the second report"
     ways = {prepared: [mleak, "report", "--inline", unwound],
-            direct: [mleak, "report", "--inline", trace],
-            "mleak report --inline --jobs 1": [mleak, "report", "--inline", "-j", "1", trace],
+            direct: [mleak, "report", "--inline", "--no-cache", trace],
+            "mleak report --inline --jobs 1": [mleak, "report", "--inline", "--no-cache", "-j", "1", trace],
+            first: ["sh", "-c", "rm -f %s.stacks && exec %s report --inline %s" % (trace, mleak, trace)],
+            second: [mleak, "report", "--inline", trace],
             "mleak unwind": [mleak, "unwind", "-o", os.path.join(folder, "again.mlk"), trace]}
-    rss = run([mleak, "report", "--inline", "--jobs", "2", trace])[2]
+    rss = run([mleak, "report", "--inline", "--no-cache", "--jobs", "2", trace])[2]
     if shutil.which("heaptrack") and os.path.exists(HEAPTRACK_INTERPRET):
         base = os.path.join(folder, "heap")
         run(["heaptrack", "--raw", "-o", base] + command)
@@ -106,10 +109,12 @@ def against_heaptrack(mleak, folder, source, rounds):
     print("  against %s:" % direct)
     for name, median in medians.items():
         show(name, median, whole)
-    print("  against %s:" % prepared)
-    for name in (direct, "heaptrack_print"):
-        if name in medians:
-            show(name, medians[name], medians[prepared])
+    for than in prepared, second:
+        print("  against %s:" % than)
+        for name in (direct, "heaptrack_print"):
+            if name in medians:
+                show(name, medians[name], medians[than])
+    print("  the cache has %.0f MB" % (os.path.getsize(trace + ".stacks") / 1e6))
     tens = (allocs + frees) / 1e7
     print("  for 10 M events: wall %.2f s, CPU %.2f s; memory %.0f MiB for all %.1f M, two threads" % (
         whole[0] / tens, whole[1] / tens, rss, tens * 10), flush=True)
@@ -147,7 +152,7 @@ def against_perf(mleak, folder, rounds):
     print("clang compiles one function: mleak has %d stacks, %d lost; perf has %d" % (
         allocs, lost, samples), flush=True)
     plain = ["perf", "report", "--stdio", "-q", "-i", data]
-    ways = {"mleak report --inline": [mleak, "report", "--inline", trace],
+    ways = {"mleak report --inline": [mleak, "report", "--inline", "--no-cache", trace],
             "perf report --no-inline": plain + ["--no-inline"]}
     medians = rounds_of(ways, rounds)
     medians["perf report (once)"] = run(plain)[:2]

@@ -1,0 +1,47 @@
+/* stack_cache.h - the cache of a trace's stacks: read in place of unwinding, or made by the way
+ *
+ * A cache is no result: that it cannot be read, or written, changes nothing but the time that the
+ * next report takes.
+ */
+#ifndef REPORT_STACK_CACHE_H
+#define REPORT_STACK_CACHE_H
+
+#include "report/cache/cache_key.h"
+#include "report/decode/worker_pool.h"
+
+struct stack_cache; /* opaque: of one trace */
+
+/* Of the trace in the file @path; a cache of it is made if that pays, or with @always for each
+ * trace.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
+int stack_cache_new(struct stack_cache **out, const char *path, bool always);
+
+/* What is known of the trace when it is about to be unwound; all is borrowed for the call. */
+struct stack_cache_source {
+	struct mlk_reader *trace;
+	const struct cache_trace *of;
+	const struct trace_modules *images; /* loaded, */
+	const struct dwunw *dw;		    /* by this */
+	bool intact; /* the recording was ended, and nothing of it is damaged */
+	bool whole;  /* it is going to be replayed to its end */
+};
+
+/* Have @opts use the cache, if there is one that is of the trace as it is now and of what unwinds
+ * it; or else have it keep what a new one takes, if there is to be one.  @cache must outlive the
+ * workers. */
+void stack_cache_begin(struct stack_cache *cache, const struct stack_cache_source *source,
+		       struct worker_pool_opts *opts);
+
+/* Take in what the next batch of the trace has for the cache that is made, if one is. */
+void stack_cache_add(struct stack_cache *cache, struct batch *batch);
+
+/* All batches came: give the new cache its name, unless one of them was missing or @damaged. */
+void stack_cache_end(struct stack_cache *cache, bool damaged);
+
+/* The cache that was read is not of the trace after all: it is not read again, and a new one may
+ * take its place. */
+void stack_cache_refuse(struct stack_cache *cache);
+
+/* Release @cache, and what was written of one that has not got its name; NULL is allowed. */
+void stack_cache_free(struct stack_cache *cache);
+
+#endif

@@ -1,0 +1,172 @@
+"""Which file is a cache of stacks: whose it is, who may read it, and what is left when writing fails."""
+
+import os
+import resource
+import shutil
+import stat
+import subprocess
+
+from mleaktest import AS_NOBODY
+from test_cache import CacheCase
+
+NOBODY, OTHER = 65534, 12345
+
+
+class FileTest(CacheCase):
+    def setUp(self):
+        super().setUp()
+        if os.geteuid():
+            self.skipTest("needs root, to be several users")
+
+    def assert_foreign(self, what):
+        """A file that is none of ours is neither believed nor touched."""
+        before = os.lstat(self.cache)
+        with self.subTest(what=what):
+            self.assertFalse(self.is_used())
+            self.assertEqual(self.cached(self.path_of), self.plain(self.path_of))
+            self.assertEqual(os.lstat(self.cache).st_ino, before.st_ino)
+            self.assertEqual(os.lstat(self.cache).st_mtime_ns, before.st_mtime_ns)
+
+    def test_whose_it_may_be(self):
+        lie = self.lie()
+        self.assertTrue(self.is_used())
+        os.chown(self.cache, OTHER, OTHER)
+        self.assert_foreign("another user's")
+        os.chown(self.path_of, OTHER, OTHER)
+        self.assertTrue(self.is_used(), "that of the trace's owner")
+        os.chown(self.path_of, 0, 0)
+        os.chown(self.cache, 0, 0)
+        for mode in 0o620, 0o602, 0o666:
+            os.chmod(self.cache, mode)
+            self.assert_foreign("others may write it")
+        os.chmod(self.cache, 0o644)
+        self.assertTrue(self.is_used())
+        self.assertEqual(self.read(self.cache), lie)
+
+    def test_what_is_no_cache_stays(self):
+        self.write("x.mlk.stacks", b"a file of the user's own")
+        self.assert_foreign("text")
+        os.unlink(self.cache)
+        shutil.copy(self.path_of, self.cache)
+        self.assert_foreign("a trace")
+        os.unlink(self.cache)
+        os.mkdir(self.cache)
+        self.assert_foreign("a directory")
+        os.rmdir(self.cache)
+        os.mkfifo(self.cache)
+        self.assert_foreign("a pipe")
+
+    def test_a_link_is_not_followed(self):
+        self.lie()
+        os.rename(self.cache, self.path("elsewhere"))
+        os.symlink("elsewhere", self.cache)
+        self.assert_foreign("a link to one")
+        os.unlink(self.path("elsewhere"))
+        self.assert_foreign("a link to nothing")
+        self.assertFalse(os.path.exists(self.path("elsewhere")))
+
+    def test_it_is_beside_the_trace_itself(self):
+        os.mkdir(self.path("links"))
+        link = self.path("links/link.mlk")
+        os.symlink("../x.mlk", link)
+        self.cached(link)
+        self.assertEqual(os.listdir(self.path("links")), ["link.mlk"])
+        self.assertTrue(os.path.exists(self.cache))
+
+    def test_who_can_read_the_trace_can_read_it(self):
+        for mode, expected in (0o600, 0o600), (0o640, 0o640), (0o664, 0o644), (0o444, 0o644):
+            os.chmod(self.path_of, mode)
+            os.chown(self.path_of, OTHER, OTHER + 1)
+            self.make()
+            st = os.stat(self.cache)
+            self.assertEqual((stat.S_IMODE(st.st_mode), st.st_uid, st.st_gid),
+                             (expected, OTHER, OTHER + 1))
+            os.unlink(self.cache)
+
+    def test_where_nothing_can_be_written(self):
+        os.chmod(self.dir, 0o755)
+        os.chmod(self.path_of, 0o644)
+        plain = self.plain(self.path_of)
+        self.assertEqual(self.cached(self.path_of, **AS_NOBODY), plain)
+        self.assert_nothing_is_left(["x.mlk"])
+        self.lie()
+        os.chmod(self.cache, 0o644)
+        self.assertNotEqual(self.cached(self.path_of, "--addresses", **AS_NOBODY),
+                            self.plain(self.path_of, "--addresses"), "root's is believed")
+
+    def test_in_a_folder_of_all(self):
+        """Nobody else's cache is replaced there."""
+        os.chmod(self.dir, 0o1777)
+        os.chmod(self.path_of, 0o644)
+        self.cached(self.path_of, **AS_NOBODY)
+        self.assertEqual(os.stat(self.cache).st_uid, NOBODY)
+        inode = os.stat(self.cache).st_ino
+        self.assertEqual(self.cached(self.path_of), self.plain(self.path_of))
+        self.assertEqual(os.stat(self.cache).st_ino, inode)
+
+    def test_a_full_disk_leaves_nothing(self):
+        disk, data = self.path("disk"), self.read(self.path_of)
+        os.mkdir(disk)
+        size = (len(data) // 4096 + 2) * 4096
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%d" % size, "none", disk], capture_output=True)
+        if done.returncode:
+            self.skipTest("no file system can be mounted")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        self.path_of = shutil.copy(self.path_of, disk)
+        # and nearly all of the rest is taken
+        with open(disk + "/rest", "wb") as rest, self.assertRaises(OSError):
+            while True:
+                os.write(rest.fileno(), bytes(4096))
+        os.truncate(disk + "/rest", os.path.getsize(disk + "/rest") - 4096)
+        self.assertEqual(self.cached(self.path_of), self.plain(self.path_of))
+        self.assertEqual(sorted(os.listdir(disk)), ["rest", "x.mlk"])
+        os.unlink(disk + "/rest")
+
+    def test_with_a_limit_of_files_there_is_none(self):
+        """Who writes beyond that is killed, unless he sees to it."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        self.assertEqual(self.cached(self.path_of, preexec_fn=limit), self.plain(self.path_of))
+        self.assert_nothing_is_left(["x.mlk"])
+
+    def test_several_at_once(self):
+        plain = self.plain(self.path_of)
+        before = self.make()
+        os.unlink(self.cache)
+        env = dict(os.environ, MLEAK_CACHE="always")
+        running = [self.start_mleak("report", self.path_of, env=env) for _ in range(6)]
+        for process in running:
+            self.assertEqual(tuple(self.finish(process)), plain)
+        self.assertEqual(self.read(self.cache), before)
+        self.assert_nothing_is_left(["x.mlk", "x.mlk.stacks"])
+
+    def test_one_that_is_killed_leaves_nothing(self):
+        plain, env = self.plain(self.path_of), dict(os.environ, MLEAK_CACHE="always")
+        for _ in range(12):
+            process = self.spawn([self.program, "report", "--no-pager", self.path_of], env=env,
+                                 stdout=subprocess.DEVNULL)
+            while process.poll() is None and not self.has_cache_open(process):
+                pass
+            process.kill()
+            process.wait()
+            self.assertIn(sorted(os.listdir(self.dir)), (["x.mlk"], ["x.mlk", "x.mlk.stacks"]))
+            self.assertEqual(self.cached(self.path_of), plain)
+            os.unlink(self.cache)
+
+    def test_what_a_killed_one_left_is_removed(self):
+        """Where files without a name cannot be, it has one of its process."""
+        data = self.make()
+        ended = self.spawn(["true"])
+        ended.wait()
+        left = self.write("x.mlk.stacks.part%d" % ended.pid, data[:len(data) // 2])
+        other = self.write("x.mlk.stacks.part%d.txt" % ended.pid, data)
+        os.chmod(left, 0o600)
+        os.unlink(self.cache)
+        self.make()
+        self.assert_nothing_is_left(["x.mlk", "x.mlk.stacks", os.path.basename(other)])
+
+    def has_cache_open(self, process):
+        try:
+            return any(os.readlink("/proc/%d/fd/%s" % (process.pid, fd)).startswith(self.path("#"))
+                       for fd in os.listdir("/proc/%d/fd" % process.pid))
+        except OSError:
+            return False
