@@ -61,11 +61,13 @@ enum event_func {
  * instructions, not by a return probe. */
 #define EVENT_BY_RET (1u << 9)
 
-/* The cookie of such an instruction. */
-enum event_ret {
-	EVENT_RET = 0,	      /* `ret`: the result is in rax */
-	EVENT_RET_MEMSET = 1, /* a jump to memset, which returns its first argument */
-};
+/* In the cookie of a function's return, if its entry has a probe of its own. */
+#define EVENT_RETURN (1u << 10)
+
+/* The cookie of such an instruction: a `ret`, the result is in rax; or a jump to memset, which
+ * returns its first argument. */
+#define EVENT_RET	 (1u << 11)
+#define EVENT_RET_MEMSET (1u << 12) /* with EVENT_RET */
 
 /* How processes and threads are numbered: the process in the upper half, the thread in the lower,
  * as the recorder's pid namespace does it. */

@@ -239,7 +239,31 @@ __noinline int send_code(struct thread_state *st, struct frames_event *e,
 	return 0;
 }
 
-/* Send those code objects of @e that were not. */
+/* What the loops below are about. */
+struct frames_loop {
+	struct thread_state *st;
+	struct frames_event *e;
+	const struct event_python *py;
+};
+
+/* Add the next frame.  1: there are no more. */
+static long walk_frame(__u32 i, struct frames_loop *l)
+{
+	(void)i;
+	return add_frame(l->e, l->py) != 0;
+}
+
+/* The code object of frame @i.  1: there is no such frame. */
+static long send_frame(__u32 i, struct frames_loop *l)
+{
+	if (!l->e || i >= l->e->event.nr)
+		return 1;
+	send_code(l->st, l->e, l->py, i);
+	return 0;
+}
+
+/* Send those code objects of @e that were not.  As a callback a loop's body is followed once, not
+ * as often as it may run. */
 static __always_inline void send_codes(struct thread_state *st, struct frames_event *e,
 				       const struct event_python *py)
 {
@@ -249,9 +273,7 @@ static __always_inline void send_codes(struct thread_state *st, struct frames_ev
 	if (bpf_map_lookup_elem(&sent, &key))
 		return;
 	e->unsent = 0;
-#pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < EVENT_PYTHON_FRAMES && i < e->event.nr; i++)
-		send_code(st, e, py, i);
+	bpf_loop(EVENT_PYTHON_FRAMES, send_frame, &(struct frames_loop){st, e, py}, 0);
 	if (!e->unsent)
 		bpf_map_update_elem(&sent, &key, &one, BPF_ANY);
 }
@@ -297,10 +319,7 @@ __noinline int record_frames(struct thread_state *st, __u64 sp)
 	e->event.sp = sp;
 	e->event.nr = e->event.flags = 0;
 	e->chain = 0;
-#pragma clang loop unroll(disable)
-	for (int i = 0; i <= EVENT_PYTHON_FRAMES; i++)
-		if (add_frame(e, py))
-			break;
+	bpf_loop(EVENT_PYTHON_FRAMES + 1, walk_frame, &(struct frames_loop){st, e, py}, 0);
 	if (e->walk.frame && !e->event.flags)
 		e->event.flags |= EVENT_FRAMES_CUT;
 	send_codes(st, e, py);

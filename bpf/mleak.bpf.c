@@ -35,6 +35,19 @@ static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st,
 	return call ? RETURN : NO_RETURN;
 }
 
+/* What the kernel would refuse unmaps nothing; what a library unmaps, that allocates, never
+ * counted. */
+static __noinline int munmap_entry(struct pt_regs *ctx, struct thread_state *st)
+{
+	__u64 addr = ctx->rdi, size = ctx->rsi;
+	const struct event_code *code = st ? code_of(st->id) : 0;
+
+	if (code && !(addr & (PAGE_SIZE - 1)) && size && addr + size >= addr &&
+	    !in_library(code, word_at(ctx->rsp)))
+		record_unmap(st, addr, size);
+	return NO_RETURN;
+}
+
 /* Bytes that a call of @func asks for. */
 static __always_inline __u64 bytes_asked(const struct pt_regs *ctx, __u32 func)
 {
@@ -54,7 +67,7 @@ static __always_inline __u64 bytes_asked(const struct pt_regs *ctx, __u32 func)
 	}
 }
 
-/* Any function that returns something, and operator delete. */
+/* Any function that returns something, operator delete, and munmap. */
 static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 {
 	struct thread_state *st = know_thread(ctx);
@@ -65,6 +78,8 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 		return NO_RETURN;
 	if (func == FUNC_DELETE)
 		return delete_entry(ctx, st, cookie);
+	if (func == FUNC_MUNMAP)
+		return munmap_entry(ctx, st);
 	if (func == FUNC_MMAP || func == FUNC_MREMAP)
 		return map_entry(ctx, st, cookie);
 	if (func == FUNC_MPROTECT || func == FUNC_MADVISE)
@@ -116,15 +131,15 @@ static __always_inline void restore(struct thread_state *st)
 		count(&drops.restore);
 }
 
-/* The call of @func that returns now has allocated a block; 0: it has not, and everything is
- * done. */
-static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st, __u32 func)
+/* The call of @func that returns now, to the stack pointer @sp and with @result, has allocated a
+ * block; 0: it has not, and everything is done. */
+static __noinline __u64 any_return(struct thread_state *st, __u64 sp, __u64 result, __u32 func)
 {
 	__u64 addr;
 
-	if (!st || !call_returns(st, ctx->rsp, func))
+	if (!st || !call_returns(st, sp, func))
 		return 0;
-	addr = block_of(st, ctx->rax);
+	addr = block_of(st, result);
 	if (!addr) {
 		restore(st);
 		call_over(st);
@@ -132,49 +147,40 @@ static __noinline __u64 any_return(struct pt_regs *ctx, struct thread_state *st,
 	return addr;
 }
 
-/* The registers as they are when the instruction at @ctx has returned, except for rip. */
-static __always_inline void copy_returned(struct pt_regs *to, const struct pt_regs *ctx)
-{
-	to->rax = ctx->rax;
-	/* Not one or the other: the verifier wants to know what of @ctx is read. */
-	if (bpf_get_attach_cookie((void *)ctx) == EVENT_RET_MEMSET)
-		to->rax = *(const volatile unsigned long *)&ctx->rdi;
-	to->rbx = ctx->rbx;
-	to->rbp = ctx->rbp;
-	to->r12 = ctx->r12;
-	to->r13 = ctx->r13;
-	to->r14 = ctx->r14;
-	to->r15 = ctx->r15;
-	to->rsp = ctx->rsp + 8;
-}
-
-/* Of all functions that return something but malloc, and of operator delete. */
-SEC("uprobe")
-int alloc_entry(struct pt_regs *ctx)
-{
-	any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
-	return 0;
-}
-
-static __noinline int at_return(struct pt_regs *ctx, __u32 func)
+/* Where the call returns that @cookie is about, or that instruction of it: what it has allocated is
+ * sent.  At an instruction its return address is still on the stack. */
+static __noinline int at_return(struct pt_regs *ctx, __u32 cookie)
 {
 	struct thread_state *st = state_of_thread(ctx);
-	unsigned long addr = any_return(ctx, st, func);
+	__u32 func = cookie & CALL_FUNC;
+	__u64 sp = ctx->rsp, result = ctx->rax, site = ctx->rip;
+	struct returned r;
 
-	if (!st || !addr)
+	if (!st)
 		return 0;
+	if (cookie & EVENT_RET) {
+		func = func_returning(st, sp); /* or another function that ends there too */
+		sp += 8;
+		/* Not one or the other: the verifier wants to know what of @ctx is read. */
+		if (cookie & EVENT_RET_MEMSET)
+			result = *(const volatile unsigned long *)&ctx->rdi;
+	}
+	r.addr = func ? any_return(st, sp, result, func) : 0;
+	if (!r.addr)
+		return 0;
+	if (cookie & EVENT_RET)
+		site = st->now.ret;
 	if (func == FUNC_MMAP || func == FUNC_MREMAP)
-		func = func_mapped(st, func, addr);
-	if (filter_alloc(st, func, addr, ctx->rip))
-		record_alloc(ctx, st, func, &addr);
+		func = func_mapped(st, func, r.addr);
+	if (filter_alloc(st, func, r.addr, site)) {
+		r.func = func;
+		copy_regs(r.regs, ctx);
+		r.regs[EVENT_RSP] = sp;
+		r.regs[EVENT_RIP] = site;
+		record_alloc(st, &r);
+	}
 	call_over(st);
 	return 0;
-}
-
-SEC("uretprobe")
-int alloc_return(struct pt_regs *ctx)
-{
-	return at_return(ctx, (__u32)bpf_get_attach_cookie(ctx));
 }
 
 /* A program for the session kind of links (6.13) runs at a function's entry and at its return:
@@ -185,44 +191,52 @@ static __always_inline int is_at_entry(struct pt_regs *ctx)
 	return bpf_get_func_ip(ctx) == ctx->rip;
 }
 
-/* Both in one.  That way the return is probed only where it is to be seen: not where that would
- * kill the thread, either. */
+/*
+ * All functions that return something, operator delete and munmap: their entries, their returns and
+ * the instructions by which they return, as the cookie says.  One program, because what takes time
+ * at an attach is what the verifier has to follow.
+ *
+ * With session links it is at a function's entry and at its return.  That way the return is probed
+ * only where it is to be seen: not where that would kill the thread, either.
+ */
 SEC("uprobe")
-int alloc_session(struct pt_regs *ctx)
+int alloc_any(struct pt_regs *ctx)
 {
-	__u32 func = (__u32)bpf_get_attach_cookie(ctx);
+	__u32 cookie = (__u32)bpf_get_attach_cookie(ctx);
+	int result;
 
-	return is_at_entry(ctx) ? any_entry(ctx, func) : at_return(ctx, func);
+	if (cookie & (EVENT_RET | EVENT_RETURN) || (sessions && !is_at_entry(ctx)))
+		result = at_return(ctx, cookie);
+	else
+		result = any_entry(ctx, cookie);
+	if (!sessions)
+		return 0;
+	return cookie & EVENT_RET ? NO_RETURN : result;
 }
 
-/* At an instruction by which a function returns; its return address is still on the stack.  Or
- * another function that ends there too. */
+/*
+ * With session links, the entries of functions whose returns must not be probed (EVENT_BY_RET).
+ * Those links ask the program about that only in the processes that are recorded.  In a child,
+ * which has its parent's breakpoints, they probe the return of each function that they are on.
+ */
 SEC("uprobe")
-int alloc_ret(struct pt_regs *ctx)
+int alloc_entry(struct pt_regs *ctx)
 {
-	struct thread_state *st = state_of_thread(ctx);
-	__u32 func = st ? func_returning(st, ctx->rsp) : 0;
-	struct pt_regs at = {};
-	unsigned long addr;
-
-	if (!st || !func)
-		return 0;
-	copy_returned(&at, ctx);
-	addr = any_return(&at, st, func);
-	if (!addr)
-		return 0;
-	at.rip = st->now.ret;
-	if (func == FUNC_MMAP || func == FUNC_MREMAP)
-		func = func_mapped(st, func, addr);
-	if (filter_alloc(st, func, addr, at.rip))
-		record_alloc(&at, st, func, &addr);
-	call_over(st);
+	any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
+/* alloc_any, for the programs below. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} general SEC(".maps");
+
 /* malloc and free have programs of their own: what is usual is done at once, the rest as for the
  * others.  They know of no filter, which costs instructions even where there is none: where one is
- * requested, malloc has the programs above, and free the one below. */
+ * requested, malloc has the program above, and free the one below. */
 static __always_inline int note_malloc(struct pt_regs *ctx, struct thread_state *st)
 {
 	st->now.sp = ctx->rsp;
@@ -237,10 +251,12 @@ static __always_inline int is_usual_return(const struct pt_regs *ctx, __u64 note
 	return noted_sp == ctx->rsp - 8 && ctx->rax;
 }
 
-static __always_inline void record_malloc(struct pt_regs *ctx, struct thread_state *st)
+/* This malloc is not usual: go on with alloc_any. */
+static __always_inline int as_others(struct pt_regs *ctx)
 {
-	record_alloc(ctx, st, FUNC_MALLOC, &ctx->rax);
-	st->now.sp = CALL_NONE;
+	bpf_tail_call(ctx, &general, 0);
+	count(&drops.alloc); /* it is there */
+	return 0;
 }
 
 SEC("uprobe")
@@ -248,10 +264,9 @@ int malloc_entry(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread(ctx);
 
-	if (st && st->now.sp == CALL_NONE)
-		note_malloc(ctx, st);
-	else
-		any_entry(ctx, FUNC_MALLOC);
+	if (!st || st->now.sp != CALL_NONE)
+		return as_others(ctx);
+	note_malloc(ctx, st);
 	return 0;
 }
 
@@ -260,9 +275,9 @@ int malloc_return(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread(ctx);
 
-	if (!st || !is_usual_return(ctx, st->now.sp))
-		return at_return(ctx, FUNC_MALLOC);
-	record_malloc(ctx, st);
+	if (!st || !is_usual_return(ctx, st->now.sp) || !record_usual(ctx, st))
+		return as_others(ctx);
+	st->now.sp = CALL_NONE;
 	return 0;
 }
 
@@ -272,31 +287,17 @@ SEC("uprobe")
 int malloc_session(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread(ctx);
-	__u64 noted_sp = st ? st->now.sp : CALL_UNKNOWN;
 
+	__u64 noted_sp;
+
+	if (!st)
+		return as_others(ctx);
+	noted_sp = st->now.sp;
 	if (noted_sp == CALL_NONE)
 		return note_malloc(ctx, st);
-	if (is_at_entry(ctx))
-		return any_entry(ctx, FUNC_MALLOC);
-	if (!st || !is_usual_return(ctx, noted_sp))
-		return at_return(ctx, FUNC_MALLOC);
-	record_malloc(ctx, st);
-	return 0;
-}
-
-/* What the kernel would refuse unmaps nothing; what a library unmaps, that allocates, never
- * counted. */
-SEC("uprobe")
-int munmap_entry(struct pt_regs *ctx)
-{
-	__u64 addr = ctx->rdi, size = ctx->rsi;
-	struct thread_state *st = know_thread(ctx);
-	const struct event_code *code = st ? code_of(st->id) : 0;
-
-	if (!code || addr & (PAGE_SIZE - 1) || !size || addr + size < addr ||
-	    in_library(code, word_at(ctx->rsp)))
-		return 0;
-	record_unmap(st, addr, size);
+	if (is_at_entry(ctx) || !is_usual_return(ctx, noted_sp) || !record_usual(ctx, st))
+		return as_others(ctx);
+	st->now.sp = CALL_NONE;
 	return 0;
 }
 

@@ -27,12 +27,11 @@ static __always_inline void record_unmap(struct thread_state *st, __u64 addr, __
 	bpf_ringbuf_submit(e, spend(st, sizeof(*e)));
 }
 
-/* An allocation that cannot be sent as usual, in memory: a function that is not static takes that,
- * and the registers of a return need not be the program's context. */
-struct rare_alloc {
+/* An allocation in memory: a function that is not static takes that, and the registers of a return
+ * need not be the program's context. */
+struct returned {
 	__u64 regs[EVENT_NR_REGS];
 	__u64 addr;
-	__u64 freed; /* a free that was taken already to go with it, or 0 */
 	__u64 func;
 };
 
@@ -137,25 +136,29 @@ static __always_inline __u64 take_freed(struct thread_state *st, __u64 now_ns)
 	return event_freed(freed) | age << EVENT_ADDRESS_BITS;
 }
 
-/* What is the same however the stack is taken: @st->now is a call of @func.  @front_at is 0 in the
- * first ring. */
-static __always_inline void fill_alloc(struct event_alloc *e, struct thread_state *st, __u32 func,
-				       __u32 front_at)
+/* What is the same however the stack is taken: @st->now is over, and @word is the event's head. */
+static __always_inline void fill_alloc(struct event_alloc *e, struct thread_state *st, __u64 word)
 {
-	e->head.word = event_word(EVENT_ALLOC, func, front_at);
+	e->head.word = word;
 	e->id = st->id;
 	e->size = st->now.size;
 }
 
-/* fill_alloc(), and the address and registers of @a; the stack and the free are the caller's to
- * add. */
-static __always_inline void fill_rare(struct event_alloc *e, struct thread_state *st,
-				      const struct rare_alloc *a, __u32 front_at)
+/* fill_alloc(), and the address and registers of @r.  @front_at is 0 in the first ring. */
+static __always_inline void fill_returned(struct event_alloc *e, struct thread_state *st,
+					  const struct returned *r, __u32 front_at)
 {
-	fill_alloc(e, st, (__u32)a->func, front_at);
-	e->addr = a->addr;
+	fill_alloc(e, st, event_word(EVENT_ALLOC, (__u32)r->func, front_at));
+	e->addr = r->addr;
 	for (int i = 0; i < EVENT_NR_REGS; i++)
-		e->regs[i] = a->regs[i];
+		e->regs[i] = r->regs[i];
+}
+
+/* Last, when nothing can fail any more: the time, and the free that goes with the event. */
+static __always_inline void fill_time(struct event_alloc *e, struct thread_state *st)
+{
+	e->time_ns = bpf_ktime_get_ns();
+	e->freed = take_freed(st, e->time_ns);
 }
 
 /* Stack bytes for which there is room when they are read by pages: any number of them is followed
@@ -217,16 +220,15 @@ static __always_inline __u32 readable(__u64 from, __u32 len)
  * anew and by pages.  It takes what @st->take says.  Not static: the verifier follows it once, not
  * for each room that the event might have had, which took longer than all else of it.
  */
-__noinline int record_paged(struct thread_state *st, struct rare_alloc *a)
+__noinline int record_paged(struct thread_state *st, struct returned *r)
 {
 	struct event_alloc *e = 0;
 	__u64 from, take, now_ns = bpf_ktime_get_ns(), freed;
 	__u32 room, front_at = front_by_now();
 
-	if (!st || !a)
+	if (!st || !r)
 		return 0;
-	from = copy_from(a->regs[EVENT_RSP]);
-	freed = a->freed ? a->freed : take_freed(st, now_ns);
+	from = copy_from(r->regs[EVENT_RSP]);
 	take = *(volatile __u64 *)&st->take;
 	if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED)
 		take = (take & ~(__u64)~0u) | readable(from, (__u32)take);
@@ -235,14 +237,15 @@ __noinline int record_paged(struct thread_state *st, struct rare_alloc *a)
 		e = reserve_alloc(room);
 	if (!e) {
 		count(&drops.alloc);
+		freed = take_freed(st, now_ns);
 		if (freed >= EVENT_FREED_MIN)
 			record_kept(st, freed, now_ns - event_freed_age(freed));
 		return 0;
 	}
-	fill_rare(e, st, a, front_at);
+	fill_returned(e, st, r, front_at);
 	e->take = take;
-	e->freed = freed;
 	e->time_ns = now_ns;
+	e->freed = take_freed(st, now_ns);
 	read_pages(e, from, room);
 	bpf_ringbuf_submit(e, spend(st, room));
 	return 0;
@@ -259,27 +262,22 @@ static __always_inline long read_stack(struct event_alloc *e, __u64 sp, __u64 ta
 	return bpf_probe_read_user(e->stack, len, (void *)copy_from(sp));
 }
 
-/* It could not: the event is given back.  Returns the free that it had taken. */
-static __always_inline __u64 discard_alloc(struct event_alloc *e, struct thread_state *st,
-					   __u64 take)
+/* The event that was made for @r, which takes @take, could not read the stack: it is given back. */
+static __always_inline void discard_alloc(struct event_alloc *e, struct thread_state *st,
+					  __u64 take)
 {
-	__u64 freed = e->freed;
-
 	bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 	st->take = take;
-	return freed;
 }
 
-/* The first ring has no room for the allocation, or it is one of Go's; it takes what @st->take
- * says.
- */
-__noinline int record_behind(struct thread_state *st, struct rare_alloc *a)
+/* The first ring has no room for the allocation @r, which takes what @st->take says. */
+__noinline int record_behind(struct thread_state *st, struct returned *r)
 {
 	struct event_alloc *e = 0;
 	__u32 front_at = front_by_now(), room;
 	__u64 take;
 
-	if (!st || !a)
+	if (!st || !r)
 		return 0;
 	take = *(volatile __u64 *)&st->take;
 	room = room_for((__u32)take);
@@ -293,80 +291,109 @@ __noinline int record_behind(struct thread_state *st, struct rare_alloc *a)
 		count(&drops.alloc);
 		return 0;
 	}
-	fill_rare(e, st, a, front_at);
+	fill_returned(e, st, r, front_at);
 	e->take = take;
-	e->time_ns = bpf_ktime_get_ns();
-	e->freed = take_freed(st, e->time_ns);
-	if (read_stack(e, a->regs[EVENT_RSP], take)) {
-		a->freed = discard_alloc(e, st, take);
-		record_paged(st, a);
-		return 0;
+	if (read_stack(e, r->regs[EVENT_RSP], take)) {
+		discard_alloc(e, st, take);
+		return record_paged(st, r);
 	}
+	fill_time(e, st);
 	bpf_ringbuf_submit(e, spend(st, (__u32)take));
 	return 0;
 }
 
-/* The allocation @addr, in the ways that are seldom taken; @freed as in struct rare_alloc. */
-static __always_inline void record_rare(struct pt_regs *ctx, struct thread_state *st, __u32 func,
-					__u64 addr, __u64 freed,
-					int (*record)(struct thread_state *, struct rare_alloc *))
+/* The stack of @r is not the one noted, or not all of it may be taken.  Send what comes before the
+ * event: frames, and the stack of a goroutine.  Returns what is to be taken. */
+static __always_inline __u64 begin_unusual(struct thread_state *st, struct returned *r)
 {
-	struct rare_alloc a = {.addr = addr, .freed = freed, .func = func};
-
-	copy_regs(a.regs, ctx);
-	record(st, &a);
+	if (any_go)
+		r->func |= record_part(st);
+	if (interpreters)
+		record_frames(st, r->regs[EVENT_RSP]);
+	/* By way of memory, where the verifier forgets all it knows of the number: then it follows
+	 * one case, not two. */
+	st->take = take_less(st, r->regs[EVENT_RSP]);
+	return *(volatile __u64 *)&st->take;
 }
 
 /*
- * Every allocation goes through here: @st->now, a call of @func, has returned *@addr.
+ * Send the allocation @r: @st->now has returned it.
  *
- * The stack is read at once; only where a page of it is not in memory, by pages.  What is needed
- * late is read late: registers that keep it through the calls of helpers are few.
+ * The stack is read at once; only where a page of it is not in memory, by pages.  Not static: the
+ * verifier follows it once.
  */
-static __always_inline void record_alloc(struct pt_regs *ctx, struct thread_state *st, __u32 func,
-					 const unsigned long *addr)
+__noinline int record_alloc(struct thread_state *st, struct returned *r)
 {
-	__u64 take = st->stack_hi - copy_from(ctx->rsp), room;
 	struct event_alloc *e = 0;
+	__u64 take;
+	__u32 room;
 
+	if (!st || !r)
+		return 0;
+	take = st->stack_hi - copy_from(r->regs[EVENT_RSP]);
 	if (take > st->stack_usual) {
-		__u32 part = any_go ? (__u32)record_part(st) : 0;
-
-		if (interpreters)
-			record_frames(st, *(volatile unsigned long *)&ctx->rsp);
-		/* By way of memory, where the verifier forgets all it knows of the number: then it
-		 * follows one case, not two. */
-		st->take = take_less(st, *(volatile unsigned long *)&ctx->rsp);
-		take = *(volatile __u64 *)&st->take;
-		if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED) {
-			record_rare(ctx, st, func | part, *addr, 0, record_paged);
-			return;
-		}
-		if (part) {
-			record_rare(ctx, st, func | part, *addr, 0, record_behind);
-			return;
-		}
+		take = begin_unusual(st, r);
+		if (take >> 32 & DWUNW_EVENT_STACK_UNBOUNDED)
+			return record_paged(st, r);
 	}
 	room = room_for((__u32)take);
 	if (room)
 		e = bpf_ringbuf_reserve(&front, sizeof(*e) + room, 0);
 	if (!e) {
 		st->take = take;
-		record_rare(ctx, st, func, *addr, 0, record_behind);
-		return;
+		return record_behind(st, r);
 	}
 	barrier();
-	e->addr = *addr;
+	fill_returned(e, st, r, 0);
 	e->take = take;
-	e->time_ns = bpf_ktime_get_ns();
-	e->freed = take_freed(st, e->time_ns);
-	fill_alloc(e, st, func, 0);
+	if (read_stack(e, r->regs[EVENT_RSP], take)) {
+		discard_alloc(e, st, take);
+		return record_paged(st, r);
+	}
+	fill_time(e, st);
+	bpf_ringbuf_submit(e, spend(st, (__u32)take));
+	return 0;
+}
+
+/*
+ * The same of a malloc, whose block and registers are in @ctx, if its stack is the one noted and
+ * can be read at once, and there is room for it.  0: that is not so, and nothing was done.
+ *
+ * What is needed late is read late: registers that keep it through the calls of helpers are few.
+ */
+static __always_inline int record_usual(struct pt_regs *ctx, struct thread_state *st)
+{
+	__u64 take = st->stack_hi - copy_from(ctx->rsp), room, again, word;
+	struct event_alloc *e = 0;
+
+	if (take > st->stack_usual)
+		return 0;
+	room = room_for((__u32)take);
+	if (!room)
+		return 0;
+	e = bpf_ringbuf_reserve(&front, sizeof(*e) + room, 0);
+	word = event_word(EVENT_ALLOC, FUNC_MALLOC, 0);
+	if (!e) {
+		/* Found anew: to keep it for this would cost the others, too. */
+		again = take;
+		barrier_var(again);
+		word = event_word(EVENT_ALLOC, FUNC_MALLOC, front_by_now());
+		e = reserve_alloc(room_for((__u32)again));
+		if (!e)
+			return 0;
+	}
+	barrier();
+	e->addr = ctx->rax;
+	e->take = take;
+	fill_alloc(e, st, word);
 	copy_regs(e->regs, ctx);
 	if (read_stack(e, ctx->rsp, take)) {
-		record_rare(ctx, st, func, *addr, discard_alloc(e, st, take), record_paged);
-		return;
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+		return 0;
 	}
+	fill_time(e, st);
 	bpf_ringbuf_submit(e, spend(st, (__u32)take));
+	return 1;
 }
 
 #endif

@@ -24,6 +24,7 @@ const volatile __u64 pidns_dev; /* of the namespace pidns_ino, to report its num
 const volatile __u32 stack_limit = 65536;
 const volatile __u32 use_slots; /* a thread's exit and forks are never missed */
 const volatile __u32 follow;	/* record the children of recorded processes too */
+const volatile __u32 sessions;	/* a function's entry and its return have one link */
 
 /* Set by the recorder when all probes are attached.  Before, no thread is made known, so nothing
  * counts: a block allocated by a function that has its probe already may be freed by one that has

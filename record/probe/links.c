@@ -269,51 +269,85 @@ int placing_run(struct placing *p)
 
 #define CLOSER_STACK 262144 /* bytes, of each thread that waits for one */
 
-struct lot {
-	int *fds;
-	size_t nr, room;
-};
-
 struct link_closer {
-	pthread_t thread; /* that takes all there is, again and again */
+	pthread_t thread; /* that begins one for each link */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct lot waiting;
-	bool busy; /* others are being closed */
+	int *fds; /* that wait for it */
+	size_t nr, room;
+	size_t busy; /* links that are being closed */
 	bool over;
 };
 
-static void close_one(void *ctx, size_t i)
-{
-	const struct lot *lot = ctx;
+/* What a thread for one link is given. */
+struct closing {
+	struct link_closer *closer;
+	int fd;
+};
 
-	close(lot->fds[i]);
+static void *close_link(void *arg)
+{
+	struct closing *closing = arg;
+	struct link_closer *c = closing->closer;
+
+	close(closing->fd);
+	free(closing);
+	pthread_mutex_lock(&c->lock);
+	c->busy--;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
 }
 
+/* Close @fd, which counts as busy, in a thread of its own; in this one if there can be none. */
+static void begin_closing(struct link_closer *c, int fd, const pthread_attr_t *attr, bool alone)
+{
+	struct closing *closing = malloc(sizeof(*closing));
+	pthread_t thread;
+
+	if (closing)
+		*closing = (struct closing){c, fd};
+	if (closing && !alone && !pthread_create(&thread, attr, close_link, closing))
+		return;
+	if (closing) {
+		close_link(closing);
+		return;
+	}
+	close(fd);
+	pthread_mutex_lock(&c->lock);
+	c->busy--;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* One that comes while others wait for the kernel does not wait for them: it would wait twice. */
 static void *close_all(void *arg)
 {
 	struct link_closer *c = arg;
+	pthread_attr_t attr;
 
 	sandbox_enter(-1);
 	privileges_keep_in_thread(0); /* closing takes none */
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, CLOSER_STACK);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_mutex_lock(&c->lock);
-	while (!c->over || c->waiting.nr) {
-		struct lot lot = c->waiting;
+	while (!c->over || c->nr || c->busy) {
+		bool alone = c->busy >= MOST_THREADS;
+		int fd;
 
-		if (!lot.nr) {
+		if (!c->nr) {
 			pthread_cond_wait(&c->changed, &c->lock);
 			continue;
 		}
-		c->waiting = (struct lot){0};
-		c->busy = true;
+		fd = c->fds[--c->nr];
+		c->busy++;
 		pthread_mutex_unlock(&c->lock);
-		side_by_side(lot.nr, MOST_THREADS, CLOSER_STACK, close_one, &lot);
-		free(lot.fds);
+		begin_closing(c, fd, &attr, alone);
 		pthread_mutex_lock(&c->lock);
-		c->busy = false;
 		pthread_cond_broadcast(&c->changed);
 	}
 	pthread_mutex_unlock(&c->lock);
+	pthread_attr_destroy(&attr);
 	return NULL;
 }
 
@@ -337,13 +371,12 @@ int link_closer_new(struct link_closer **out)
 
 void link_closer_add(struct link_closer *c, int fd)
 {
-	struct lot *lot = &c->waiting;
 	bool added;
 
 	pthread_mutex_lock(&c->lock);
-	added = !grow_array(&lot->fds, lot->nr, &lot->room, sizeof(*lot->fds));
+	added = !grow_array(&c->fds, c->nr, &c->room, sizeof(*c->fds));
 	if (added)
-		lot->fds[lot->nr++] = fd;
+		c->fds[c->nr++] = fd;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	if (!added)
@@ -353,7 +386,7 @@ void link_closer_add(struct link_closer *c, int fd)
 void link_closer_wait(struct link_closer *c)
 {
 	pthread_mutex_lock(&c->lock);
-	while (c->busy || c->waiting.nr)
+	while (c->busy || c->nr)
 		pthread_cond_wait(&c->changed, &c->lock);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -367,6 +400,7 @@ void link_closer_free(struct link_closer *c)
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	pthread_join(c->thread, NULL);
+	free(c->fds);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);
 	free(c);

@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "mleak.bpf.skel.h"
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
 #include "record/filter/choices.h"
+#include "record/probe/kernel_types.h"
 
 #define ACCOUNTS_NS 5000000000u /* between two times that threads' accounts are read */
 
@@ -52,6 +55,7 @@ static int configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 
 	skel->rodata->stack_limit = opts->stack_limit;
 	skel->rodata->follow = opts->follow;
+	skel->rodata->sessions = probes_spare_handlers(opts);
 	skel->rodata->use_slots = kernel_finds_storage();
 	skel->rodata->ring_size = opts->ring_size;
 	/* Soon enough even for a hundred threads, of which each sends so much unseen. */
@@ -66,23 +70,50 @@ static int configure(struct mleak_bpf *skel, const struct probes_opts *opts)
 	return filters_configure(opts->filters, skel);
 }
 
-static int load(struct probes *p, const struct probes_opts *opts)
+/* Open the programs with @types, an empty file, for what they ask for of the kernel's types.  -1:
+ * or if that fails, libbpf is to read them all. */
+static struct mleak_bpf *open_programs(int types)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts);
+	struct mleak_bpf *skel;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", types);
+	opts.btf_custom_path = types < 0 ? NULL : path;
+	skel = mleak_bpf__open_opts(&opts);
+	if (!skel || types < 0 || !kernel_types_write(types, bpf_object__btf(skel->obj)))
+		return skel;
+	mleak_bpf__destroy(skel);
+	return mleak_bpf__open();
+}
+
+/* The maps of both rings are those that are being made. */
+static int use_rings(struct probes *p)
+{
+	int fds[RING_PARTS], err = ring_making_fds(p->making, fds);
+
+	if (!err)
+		err = bpf_map__reuse_fd(p->skel->maps.front, fds[0]);
+	return err ? err : bpf_map__reuse_fd(p->skel->maps.events, fds[1]);
+}
+
+static int load(struct probes *p, const struct probes_opts *opts, int types)
 {
 	int err;
 
-	p->skel = mleak_bpf__open();
+	p->skel = open_programs(types);
 	if (!p->skel)
 		return -errno;
 	p->filtered = filters_any(opts->filters);
 	err = configure(p->skel, opts);
 	if (!err)
-		err = bpf_map__set_max_entries(p->skel->maps.events, opts->ring_size);
-	if (!err)
-		err = bpf_map__set_max_entries(p->skel->maps.front, front_size(opts));
+		err = use_rings(p);
 	if (err)
 		return err;
 	probes_choose_programs(p);
 	err = mleak_bpf__load(p->skel);
+	if (!err)
+		err = probes_join_programs(p);
 	return err ? err : filters_name_threads(opts->filters, p->skel);
 }
 
@@ -131,8 +162,9 @@ bool probes_spare_handlers(const struct probes_opts *opts)
 
 int probes_load(struct probes **out, const struct probes_opts *opts, bool *judged)
 {
+	const uint32_t sizes[RING_PARTS] = {front_size(opts), opts->ring_size};
 	struct probes *p = calloc(1, sizeof(*p));
-	int err;
+	int err, types;
 
 	*out = NULL;
 	*judged = verifier_spoke = false;
@@ -141,9 +173,14 @@ int probes_load(struct probes **out, const struct probes_opts *opts, bool *judge
 		return -ENOMEM;
 	p->multi = are_multi(opts);
 	p->session = probes_spare_handlers(opts);
-	err = link_closer_new(&p->closing);
+	types = memfd_create("mleak-kernel-types", MFD_CLOEXEC);
+	err = ring_making_begin(&p->making, sizes);
 	if (!err)
-		err = load(p, opts);
+		err = link_closer_new(&p->closing);
+	if (!err)
+		err = load(p, opts, types);
+	if (types >= 0)
+		close(types);
 	*judged = err && verifier_spoke;
 	if (!err)
 		err = attach_life(p);
@@ -156,13 +193,13 @@ int probes_load(struct probes **out, const struct probes_opts *opts, bool *judge
 
 int probes_set_consumer(struct probes *p, const struct probes_consumer *consumer)
 {
-	const struct bpf_map *first = p->skel->maps.front, *second = p->skel->maps.events;
-	const struct ring_map maps[RING_PARTS] = {
-		{bpf_map__fd(first), bpf_map__max_entries(first)},
-		{bpf_map__fd(second), bpf_map__max_entries(second)},
-	};
+	int err = ring_making_end(p->making, &p->ring);
 
-	return ring_open(maps, consumer->event, consumer->ctx, &p->ring);
+	ring_making_free(p->making);
+	p->making = NULL;
+	if (!err)
+		ring_set_consumer(p->ring, consumer->event, consumer->ctx);
+	return err;
 }
 
 int probes_fd(const struct probes *p, int i)
@@ -332,6 +369,7 @@ void probes_free(struct probes *p)
 	if (!p)
 		return;
 	link_closer_free(p->closing);
+	ring_making_free(p->making);
 	ring_close(p->ring);
 	accounts_release(&p->accounts);
 	if (p->skel)

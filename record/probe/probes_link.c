@@ -14,6 +14,8 @@
 
 /* Frees first, so that no block is seen allocated whose free is not; returns before entries, so
  * that no entry waits for a return that is not probed.  As long as nothing counts any order does.
+ * Steps in a row with one program have one link, which goes from place to place in that order: to
+ * close a link takes a grace period, and together they take less than one after the other.
  */
 static const struct step {
 	enum site_kind kind;
@@ -26,18 +28,20 @@ static const struct step {
 	} how; /* functions with return probes; the instructions by
 		  which others return; the entries of these */
 } steps[] = {{SITE_FREE, false, FUNC_FREE, BY_PROBE},
-	     {SITE_FREE, false, 0, BY_PROBE},
 	     {SITE_ALLOC, true, FUNC_MALLOC, BY_PROBE},
 	     {SITE_ALLOC, true, 0, BY_PROBE},
+	     {SITE_FREE, false, 0, BY_PROBE},
 	     {SITE_ALLOC, false, 0, RET},
+	     {SITE_ALLOC, false, 0, BY_PROBE},
 	     {SITE_ALLOC, false, 0, BY_RET},
-	     {SITE_ALLOC, false, FUNC_MALLOC, BY_PROBE},
-	     {SITE_ALLOC, false, 0, BY_PROBE}};
+	     {SITE_ALLOC, false, FUNC_MALLOC, BY_PROBE}};
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
 
 _Static_assert(NR_STEPS <= PROBES_MAX_PROGRAMS, "one a step");
-_Static_assert(ALLOCATOR_MAX_SITES <= RETURNS_MAX, "room for either");
+
+/* Each site is of one step, but for the instructions that others return by. */
+#define MOST_PLACES (ALLOCATOR_MAX_SITES + RETURNS_MAX)
 
 static bool is_of_step(const struct alloc_site *site, const struct step *step)
 {
@@ -52,21 +56,27 @@ static struct bpf_program *program_of(const struct probes *p, const struct step 
 {
 	if (step->kind == SITE_FREE && step->only)
 		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
-	if (step->kind == SITE_FREE)
-		return p->skel->progs.munmap_entry;
-	if (step->how != BY_PROBE)
-		return step->how == RET ? p->skel->progs.alloc_ret : p->skel->progs.alloc_entry;
+	if (step->how == BY_RET && p->session)
+		return p->skel->progs.alloc_entry;
+	if (!step->only || p->filtered)
+		return p->skel->progs.alloc_any;
 	if (p->session)
-		return step->only && !p->filtered ? p->skel->progs.malloc_session
-						  : p->skel->progs.alloc_session;
-	if (step->only && !p->filtered)
-		return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
-	return step->is_return ? p->skel->progs.alloc_return : p->skel->progs.alloc_entry;
+		return p->skel->progs.malloc_session;
+	return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 }
 
+/* Has it a link of the session kind?  That of an entry is for the return, too. */
 static bool is_session(const struct probes *p, const struct step *step)
 {
-	return p->session && step->kind == SITE_ALLOC && step->how == BY_PROBE;
+	return p->session && step->how != BY_RET && !(step->kind == SITE_FREE && step->only);
+}
+
+int probes_join_programs(struct probes *p)
+{
+	const uint32_t first = 0, general = (uint32_t)bpf_program__fd(p->skel->progs.alloc_any);
+
+	return bpf_map__update_elem(p->skel->maps.general, &first, sizeof(first), &general,
+				    sizeof(general), BPF_ANY);
 }
 
 void probes_choose_programs(struct probes *p)
@@ -103,50 +113,67 @@ static bool places_together(const struct probes *p)
 	return p->multi && p->waits && !p->skel->bss->armed;
 }
 
-/* The places in @o that @step is for, and their cookies.  Returns how many. */
-static uint32_t list_step(const struct alloc_object *o, const struct step *step, uint64_t *offsets,
-			  uint64_t *cookies)
-{
-	uint32_t nr = 0;
+/* Places for links, and their cookies. */
+struct places {
+	uint64_t offsets[MOST_PLACES], cookies[MOST_PLACES];
+	uint32_t nr;
+};
 
-	for (size_t i = 0; i < o->nr; i++) {
-		if (!is_of_step(&o->sites[i], step))
-			continue;
-		offsets[nr] = o->sites[i].function + o->sites[i].offset;
-		cookies[nr++] = o->sites[i].func | (o->sites[i].by_ret ? EVENT_BY_RET : 0);
-	}
-	for (size_t i = 0; step->how == RET && i < o->returns.nr; i++) {
-		offsets[nr] = o->returns.v[i].at;
-		cookies[nr++] = o->returns.v[i].is_memset ? EVENT_RET_MEMSET : EVENT_RET;
-	}
-	return nr;
+static void add_place(struct places *places, uint64_t offset, uint64_t cookie)
+{
+	places->offsets[places->nr] = offset;
+	places->cookies[places->nr++] = cookie;
 }
 
-/* All sites of @set that @step is for, on @file: one multi link, or a perf event for each.  At the
- * beginning, if it takes its time, one link each, which p->placing is to make. */
-static int link_step(struct probes *p, const struct step *step, struct link_set *set,
-		     const struct target *t, int file)
+/* Add the places in @o that @step is for. */
+static void add_step(struct places *places, const struct alloc_object *o, const struct step *step)
 {
-	uint64_t offsets[RETURNS_MAX], cookies[RETURNS_MAX];
+	for (size_t i = 0; i < o->nr; i++)
+		if (is_of_step(&o->sites[i], step))
+			add_place(places, o->sites[i].function + o->sites[i].offset,
+				  o->sites[i].func | (o->sites[i].by_ret ? EVENT_BY_RET : 0) |
+					  (step->is_return ? EVENT_RETURN : 0));
+	for (size_t i = 0; step->how == RET && i < o->returns.nr; i++)
+		add_place(places, o->returns.v[i].at,
+			  EVENT_RET | (o->returns.v[i].is_memset ? EVENT_RET_MEMSET : 0));
+}
+
+/* How many steps from @first on have its link, too? */
+static size_t steps_alike(const struct probes *p, const struct step *first)
+{
+	const struct step *step = first + 1;
+
+	while (step < steps + NR_STEPS && program_of(p, step) == program_of(p, first) &&
+	       step->is_return == first->is_return)
+		step++;
+	return (size_t)(step - first);
+}
+
+/* All sites of @set that @nr steps from @first on are for, on @file: one multi link, or a perf
+ * event for each.  At the beginning, if it takes its time, one link each, which p->placing is to
+ * make. */
+static int link_steps(struct probes *p, const struct step *first, size_t nr, struct link_set *set,
+		      const struct target *t, int file)
+{
+	struct places places = {.nr = 0};
 	struct helper_link l = {.of = {t->pid, t->task},
-				.program = bpf_program__fd(program_of(p, step)),
+				.program = bpf_program__fd(program_of(p, first)),
 				.file = file,
-				.is_return = step->is_return,
+				.is_return = first->is_return,
 				.multi = p->multi,
-				.session = is_session(p, step),
-				.offsets = offsets,
-				.cookies = cookies};
+				.session = is_session(p, first)};
 	bool one_each = !p->multi || places_together(p);
-	uint32_t nr = list_step(set->object, step, offsets, cookies);
 	int err = 0;
 
-	if (is_session(p, step) && step->is_return)
-		return 0; /* the step of the entries does it */
-
-	for (uint32_t i = 0; !err && i < nr; i += l.nr) {
-		l.nr = one_each ? 1 : nr - i < HELPER_MAX_PROBES ? nr - i : HELPER_MAX_PROBES;
-		l.offsets = offsets + i;
-		l.cookies = cookies + i;
+	for (size_t i = 0; i < nr; i++)
+		if (!is_session(p, &first[i]) || !first[i].is_return) /* else its entry does it */
+			add_step(&places, set->object, &first[i]);
+	for (uint32_t i = 0; !err && i < places.nr; i += l.nr) {
+		l.nr = places.nr - i < HELPER_MAX_PROBES ? places.nr - i : HELPER_MAX_PROBES;
+		if (one_each)
+			l.nr = 1;
+		l.offsets = places.offsets + i;
+		l.cookies = places.cookies + i;
 		err = places_together(p) ? placing_add(&p->placing, set, &l)
 					 : links_put(set, t->helper, &l);
 	}
@@ -195,15 +222,17 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 		if (is_new[i] && !links_add(links, &a->v[i]))
 			return -ENOMEM;
 	}
-	for (size_t s = 0; !err && s < NR_STEPS; s++)
+	for (size_t s = 0, alike; !err && s < NR_STEPS; s += alike) {
+		alike = steps_alike(p, &steps[s]);
 		for (size_t i = 0; !err && i < a->nr; i++) {
 			struct link_set *set = links_find(links, &a->v[i]);
 			uint64_t begun_ns = clock_now_ns();
 
 			if (is_new[i])
-				err = link_step(p, &steps[s], set, t, a->v[i].fd);
+				err = link_steps(p, &steps[s], alike, set, t, a->v[i].fd);
 			p->waits |= clock_now_ns() - begun_ns > SLOW_NS;
 		}
+	}
 	if (p->placing.nr) {
 		int placed = placing_run(&p->placing);
 

@@ -9,6 +9,7 @@
 #include "record/probe/links.h"
 #include "record/probe/probes.h"
 #include "record/probe/ring.h"
+#include "record/probe/ring_making.h"
 
 struct mleak_bpf;
 
@@ -23,6 +24,7 @@ struct probes {
 	struct filters_sweep sweep;
 	struct accounts accounts;
 	struct mleak_bpf *skel;
+	struct ring_making *making;
 	struct ring *ring;
 	uint64_t paced_at, paced_ns; /* of the last probes_pace() */
 	struct deferred_frees kept;
@@ -38,5 +40,9 @@ struct probes {
 
 /* Of the programs for probes have those loaded that are used, each for its kind of links. */
 void probes_choose_programs(struct probes *p);
+
+/* They are loaded: let those that do only what is usual go on with the general one.  Returns 0 or
+ * -errno. */
+int probes_join_programs(struct probes *p);
 
 #endif

@@ -90,6 +90,12 @@ int ring_open(const struct ring_map maps[RING_PARTS], ring_event_fn event, void 
 	return err;
 }
 
+void ring_set_consumer(struct ring *r, ring_event_fn event, void *ctx)
+{
+	r->event = event;
+	r->ctx = ctx;
+}
+
 static unsigned long end_of(const struct part *p)
 {
 	return __atomic_load_n(p->writers, __ATOMIC_ACQUIRE);

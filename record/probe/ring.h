@@ -30,10 +30,13 @@ struct ring_mark {
  * no more are wanted now. */
 typedef int (*ring_event_fn)(void *ctx, void *data, size_t size);
 
-/* Read @maps, the first ring and the second, whose descriptors stay the caller's.  Returns 0 and
- * *@out, for ring_close(), or negative errno. */
+/* Read @maps, the first ring and the second, whose descriptors stay the caller's.  @event may be
+ * NULL up to ring_set_consumer().  Returns 0 and *@out, for ring_close(), or negative errno. */
 int ring_open(const struct ring_map maps[RING_PARTS], ring_event_fn event, void *ctx,
 	      struct ring **out);
+
+/* Before the first ring_consume(): @event is called, with @ctx. */
+void ring_set_consumer(struct ring *r, ring_event_fn event, void *ctx);
 
 /* Give all events that are complete to event().  Returns 0, or what that returned. */
 int ring_consume(struct ring *r);

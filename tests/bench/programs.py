@@ -26,8 +26,8 @@ BPF_ENABLE_STATS = 32
 BPF_STATS_RUN_TIME = 0
 WARM_UP = 30000  # pairs: the small ring has been round often
 PAIRS, PIECES = 25000, 8
-NAMES = {("uprobe_multi", "1"): "malloc's entry (before Linux 6.13), or both", ("uretprobe_multi", "1"): "malloc's return",
-         ("uprobe_multi", "64"): "free's entry"}  # by enum event_func, bpf/event.h
+NAMES = {("uprobe_multi", "1"): "malloc's entry (before Linux 6.13), or both", ("uretprobe_multi", "1025"): "malloc's return",
+         ("uprobe_multi", "64"): "free's entry"}  # by enum event_func and EVENT_RETURN, bpf/event.h
 
 
 def names(pid):

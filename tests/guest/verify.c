@@ -26,11 +26,13 @@
 
 static const struct variant {
 	const char *name;
-	bool filtered, follow, in_pidns, by_number;
+	bool filtered, follow, in_pidns, by_number, sessions;
 } variants[] = {
 	{.name = "plain"},
+	{.name = "sessions", .sessions = true},
 	{.name = "follow+pidns", .follow = true, .in_pidns = true},
 	{.name = "filtered", .filtered = true},
+	{.name = "filtered+sessions", .filtered = true, .sessions = true},
 	{.name = "sampled", .filtered = true, .by_number = true},
 	{.name = "filtered+follow+pidns", .filtered = true, .follow = true, .in_pidns = true}};
 
@@ -44,6 +46,7 @@ static void set_up(struct mleak_bpf *skel, const struct variant *v)
 {
 	skel->rodata->follow = v->follow;
 	skel->rodata->use_slots = 1;
+	skel->rodata->sessions = v->sessions;
 	skel->rodata->pidns_dev = v->in_pidns ? 4 : 0;
 	skel->rodata->pidns_ino = v->in_pidns ? 4026532000u : 0;
 	if (v->filtered)

@@ -15,13 +15,19 @@ SOURCE = r"""
 #include <new>
 #include <cstdio>
 #include <cstdlib>
+#include <sys/wait.h>
+#include <unistd.h>
 static void *volatile kept;
 __attribute__((noinline)) static void leak_by_new() { kept = operator new(47); }
 __attribute__((noinline)) static void leak_by_malloc() { kept = malloc(53); }
 int main(int argc, char **)
 {
 	volatile size_t huge = (size_t)1 << 60;
-	int caught = 0;
+	int caught = 0, status = 1;
+	if (argc > 2 && fork()) {
+		wait(&status);
+		return status ? 1 : 0;
+	}
 	for (int i = 0; i < 23; i++) {
 		leak_by_new();
 		leak_by_malloc();
@@ -104,6 +110,16 @@ class OperatorsTest(FaultCase):
                 with self.subTest(library=library, options=options):
                     self.check_seen(self.run_with(library, "record", *options, "-o", self.path("x.mlk"),
                                                   "--", program, "throw"), 23)
+
+    def test_child_that_is_not_recorded_may_throw(self):
+        """It has the breakpoints of its parent, and no return probe where that has none."""
+        program = self.compile("throws", source=SOURCE, compiler="g++")
+        for library in THROWS:
+            for options in ((), ("--returns=ret",), ("--uprobes=perf",)):
+                with self.subTest(library=library, options=options):
+                    result = self.run_with(library, "record", *options, "-o", self.path("x.mlk"), "--", program,
+                                           "throw", "child")
+                    self.assertEqual((result.status, result.out), (0, "caught 23\n"), result.err)
 
     def test_it_may_throw_many_times(self):
         program = self.compile("throws", source=SOURCE, compiler="g++")

@@ -17,6 +17,7 @@ import xlated
 
 BENCH = os.path.join(BUILD, "tests", "bench")
 MALLOC = 1  # the attach cookie of malloc, bpf/event.h
+RETURN = 1024  # EVENT_RETURN there, in that of a return
 MOST_BEYOND_COUNTING = 80
 BLOCK = 0x5555_0000_1230
 
@@ -27,7 +28,8 @@ class Programs:
     def __init__(self, pid, target, cookie):
         found = xlated.linked(pid)
         entry = [n for kind, n, cookies in found if kind == "uprobe_multi" and cookie in cookies]
-        back = [n for kind, n, cookies in found if kind == "uretprobe_multi" and cookie in cookies]
+        back = [n for kind, n, cookies in found if kind == "uretprobe_multi" and
+                {cookie, str(int(cookie) | RETURN)} & set(cookies)]
         self.entry = xlated.program(entry[0])
         # A session link (Linux 6.13) has one program for both.
         self.back = xlated.program(back[0]) if back else self.entry
