@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "array.h"
+#include "format/chunk/codec.h"
 
 void mlk_reuse_begin(struct mlk_reuse *r)
 {
