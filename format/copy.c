@@ -35,6 +35,9 @@ int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, i
 	copy->drops = drops;
 	if (drops)
 		header.required |= MLK_REQUIRED_SUMMARIES;
+	/* of the recorder's coding nothing stays but overruns, so older readers may read it */
+	if (drops && !mlk_reader_meta(from)->guarded)
+		header.required &= ~(uint64_t)MLK_REQUIRED_RECENT;
 	err = mlk_chunks_share(&copy->from, &from->chunks);
 	if (!err)
 		err = mlk_header_write(fd, &header);

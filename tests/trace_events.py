@@ -10,7 +10,9 @@ STACK_MAX = 65536
 OVERRUN_MAX = 256
 IMAGE_MAX = 131072  # of a thread's stack
 ALL_IMAGES_MAX = 134217728
-CHUNK_THREADS_MAX = (65536, 4096)  # by coding
+CHUNK_THREADS_MAX = {0: 65536, 1: 4096, 3: 4096}  # by coding
+RECENT = 120  # words that have numbers by when they came, in coding 3
+CLASSES = 1024  # of sizes
 BLOCK = 128  # what a slice is cut out of
 TOP_WORDS = 16
 SP = 7  # DWARF number of the stack pointer
@@ -67,16 +69,48 @@ def hash_of(a, b, bits):
     return (mixed * 0xbf58476d1ce4e5b9 & MASK64) >> (64 - bits)
 
 
+class Blocks:
+    """The ALLOCs of a chunk, and where the next one is expected: 4.4.1."""
+
+    def __init__(self):
+        self.addresses, self.classes, self.below = [], [], []
+        self.freed = {}  # by class: the block freed last
+        self.behind = 0
+
+    @staticmethod
+    def taken(size):
+        return (max(size, 24) + 23 & MASK64) & ~15
+
+    def expect(self, size):
+        last = self.freed.get(self.taken(size) // 16 % CLASSES)
+        if last is None:
+            return self.behind, self.behind
+        self.freed[self.classes[last]] = self.below[last]
+        return self.addresses[last], self.behind
+
+    def add(self, address, size):
+        self.addresses.append(address)
+        self.classes.append(self.taken(size) // 16 % CLASSES)
+        self.below.append(None)
+        self.behind = (address + self.taken(size)) & MASK64
+
+    def free(self, block):
+        before = self.freed.get(self.classes[block])
+        if before != block:
+            self.below[block] = before
+            self.freed[self.classes[block]] = block
+
+
 class Events:
     """The decoder of one EVENTS chunk."""
 
-    COLUMNS = (14, 17)  # by coding
+    COLUMNS = {0: 14, 1: 17, 3: 17}  # by coding
     WITH_FRAMES = 19
 
     def __init__(self, data, first_time, full):
         mode = data.u8()
         self.mode, self.coding = mode & 15, mode >> 4
-        if self.mode > REDACTED or self.coding > 1:
+        if self.mode > REDACTED or self.coding not in self.COLUMNS:
             raise Damaged("stacks of an unknown mode or coding")
         known = self.COLUMNS[self.coding]
         lengths = [data.uvar() for _ in range(data.u8())]
@@ -99,7 +133,8 @@ class Events:
         self.previous_time = first_time
         self.previous_address = 0
         self.previous_id = 0
-        self.allocs = []  # addresses
+        self.blocks = Blocks()
+        self.came = []  # words and addresses
         self.dictionary = []
         self.beside, self.place, self.shown = {}, {}, {}
         self.word_before = self.pc = 0
@@ -113,8 +148,12 @@ class Events:
             column.end()
 
     def next_kind(self):
-        """With the bit of those that are nested."""
+        """With the bits of those that are nested, and whose address is as expected."""
         kind = self.kind.u8()
+        if kind & 0xc0 and (kind & 0xc0 == 0xc0 or kind & 0x3f != ALLOC or self.coding < 3):
+            raise Damaged("no such kind of record")
+        if kind & 0xc0:
+            return kind
         if not ALLOC <= kind & ~0x20 <= (PAGES if self.coding else EXEC):
             raise Damaged("no such kind of record")
         if kind & 0x20 and kind & ~0x20 != FREE:
@@ -123,16 +162,20 @@ class Events:
 
     def next_head(self, kind):
         """What records of all kinds have: thread, address, size (of ranges), parent and flags."""
-        kind &= ~0x20
+        expected, kind = kind & 0xc0, kind & 0x1f
         thread = self.next_thread()
         delta = self.time.u8() + (self.time_high.svar() << 8) if self.coding else self.time.svar()
         self.previous_time = (self.previous_time + delta) & MASK64
         if kind == ALLOC:
-            self.previous_address = (self.previous_address + self.address.svar()) & MASK64
-            self.allocs.append(self.previous_address)
+            size = self.size.uvar()
+            self.previous_address = self.next_place(expected, size)
+            self.blocks.add(self.previous_address, size)
         elif kind not in NO_ADDRESS:
-            self.previous_address = self.next_freed()
-        size = self.size.uvar() if kind in RANGES else 0
+            self.previous_address = self.next_freed(kind in (FREE, RELEASE))
+        if kind not in NO_ADDRESS and self.previous_address:
+            self.came.append(self.previous_address)
+        if kind != ALLOC:
+            size = self.size.uvar() if kind in RANGES else 0
         parent = self.size.uvar32() if kind == FORK else 0
         flags = self.flags.uvar32() if kind == ALLOC else 0
         return thread, self.previous_address, size, parent, flags
@@ -140,7 +183,7 @@ class Events:
     def record(self):
         kind = self.next_kind()
         thread, address, size, parent, flags = self.next_head(kind)
-        nested, kind = kind & 0x20, kind & ~0x20
+        nested, kind = kind & 0x20, kind & 0x1f
         lines = ["  %s flags %s, tgid %d, tid %d, time %d, addr 0x%x" % (
             KINDS[kind], "nested" if nested else "0x%x" % flags, thread.tgid, thread.tid,
             self.previous_time, parent if kind in NO_ADDRESS else address)]
@@ -149,7 +192,7 @@ class Events:
         if kind == PAGES:
             lines[0] += ", pages " + pages_name(self.function.u8())
         if kind == ALLOC:
-            text, more = self.allocation(thread)
+            text, more = self.allocation(thread, size)
             lines[0] += text
             lines += more
         return lines
@@ -166,17 +209,28 @@ class Events:
             raise Damaged("no thread %d yet" % number)
         return self.threads[number - 1]
 
-    def next_freed(self):
+    def next_place(self, expected, size):
+        if self.coding == 3:
+            first, second = self.blocks.expect(size)
+            if expected:
+                return first if expected == 0x40 else second
+        return (self.previous_address + self.address.svar()) & MASK64
+
+    def next_freed(self, ends):
         back = self.address.uvar()
         if back == 0:
             return (self.previous_address + self.address.svar()) & MASK64
-        if back > len(self.allocs):
+        block = len(self.blocks.addresses) - back
+        if block < 0:
             raise Damaged("no %d ALLOCs yet" % back)
-        return self.allocs[-back]
+        if ends:
+            self.blocks.free(block)
+        return self.blocks.addresses[block]
 
-    def numbered_word(self, number, first):
+    def numbered_word(self, number, first, base=None):
         if number == 0:
-            self.previous_word = (self.previous_word + self.new_words.svar()) & MASK64
+            base = self.previous_word if base is None else base
+            self.previous_word = (base + self.new_words.svar()) & MASK64
             self.dictionary.append(self.previous_word)
             return self.previous_word
         if not first <= number < first + len(self.dictionary):
@@ -195,13 +249,23 @@ class Events:
             word = self.beside.get(beside, 0)
         elif number == 3:
             word = self.place.get(by_place, 0)
-        else:
+        elif self.coding == 1:
             word = self.numbered_word(number, 4)
+        elif number == 4:
+            word = self.numbered_word(0, 5, self.previous_address)
+        elif column is self.words:
+            word = self.numbered_word(number, 5)
+        elif 5 <= number < 5 + RECENT:
+            word = self.came[4 - number] if number - 4 <= len(self.came) else 0
+        else:
+            word = self.numbered_word(number, 5 + RECENT)
+        if word and column is not self.words:
+            self.came.append(word)
         self.beside[beside] = self.place[by_place] = self.word_before = word
         return word
 
-    def allocation(self, thread):
-        size, func = self.size.uvar(), self.function.u8()
+    def allocation(self, thread, size):
+        func = self.function.u8()
         name = FUNCS[func] if 1 <= func < len(FUNCS) else "unknown-%d" % func
         self.previous_id = (self.previous_id + 1 + self.id.svar()) & MASK64
         regs = self.next_registers(thread)
@@ -294,10 +358,10 @@ class Stacks(Events):
     """The decoder of one STACKS chunk."""
 
     def record(self):
-        if self.kind.data[self.kind.at] & ~0x20 != ALLOC:
+        if self.kind.data[self.kind.at] & 0x1f != ALLOC:
             raise Damaged("a record of STACKS that is no ALLOC")
         first, *more = super().record()
-        if self.allocs[-1]:
+        if self.blocks.addresses[-1]:
             note("a record of STACKS with an address")
         start, _, rest = first.partition(", addr ")
         known = re.search(r", size (\d+),", rest)[1]
@@ -319,7 +383,7 @@ class Overruns(Events):
         self.heads.end()
 
     def record(self):
-        if self.kind.data[self.kind.at] & ~0x20 != ALLOC:
+        if self.kind.data[self.kind.at] & 0x1f != ALLOC:
             raise Damaged("a record of OVERRUNS that is no ALLOC")
         first, *more = super().record()
         found, offset = self.heads.u8(), self.heads.svar()

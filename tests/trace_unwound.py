@@ -11,21 +11,22 @@ NESTED = 0x100
 class Heads(Events):
     """The events of a payload without registers and stacks."""
 
-    def allocation(self, thread):
-        size, func = self.size.uvar(), self.function.u8()
+    def allocation(self, thread, size):
+        func = self.function.u8()
         self.previous_id = (self.previous_id + 1 + self.id.svar()) & MASK64
-        return size, func, self.previous_id
+        return func, self.previous_id
 
     def record(self):
         kind = self.next_kind()
         thread, address, size, parent, flags = self.next_head(kind)
         func = number = 0
-        if kind & ~0x20 == ALLOC:
-            size, func, number = self.allocation(thread)
-        name = KINDS[kind & ~0x20]
+        nested, kind = kind & 0x20, kind & 0x1f
+        if kind == ALLOC:
+            func, number = self.allocation(thread, size)
+        name = KINDS[kind]
         return ["    head %s flags 0x%x, tgid %d, tid %d, time %d, addr 0x%x, size %d, func %d, "
-                "id %d" % (name, NESTED if kind & 0x20 else flags, thread.tgid, thread.tid,
-                           self.previous_time, parent if kind & ~0x20 in NO_ADDRESS else address,
+                "id %d" % (name, NESTED if nested else flags, thread.tgid, thread.tid,
+                           self.previous_time, parent if kind in NO_ADDRESS else address,
                            size, func, number)]
 
 

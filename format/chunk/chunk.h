@@ -8,19 +8,21 @@
 #include "format/reader.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 15
+#define MLK_MINOR	 16
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
 #define MLK_RAW_MAX	 (4u << 20)
 #define MLK_STORED_MAX	 4210688u /* ZSTD_compressBound(MLK_RAW_MAX), a constant of the format */
 #define MLK_MAGIC_LEN	 8
-/* Bits of the file header's required features: what a recorder writes, the second coding of EVENTS;
- * its third coding; records of MLK_PAGES; and all that are known. */
-#define MLK_REQUIRED	       1u
+/* Bits of the file header's required features: the second coding of EVENTS; its third; records of
+ * MLK_PAGES; its fourth; those of all that a recorder writes; and all that are known. */
+#define MLK_REQUIRED_GUESSES   1u
 #define MLK_REQUIRED_SUMMARIES 2u
 #define MLK_REQUIRED_PAGES     4u
-#define MLK_REQUIRED_KNOWN     7u
+#define MLK_REQUIRED_RECENT    8u
+#define MLK_REQUIRED	       (MLK_REQUIRED_GUESSES | MLK_REQUIRED_RECENT)
+#define MLK_REQUIRED_KNOWN     15u
 
 /* What a chunk holds, by its number in the file. */
 enum mlk_chunk_type {

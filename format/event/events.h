@@ -10,6 +10,7 @@
 #include "format/event/frames.h"
 #include "format/event/image.h"
 #include "format/event/predict.h"
+#include "format/event/reuse.h"
 
 #define MLK_EVENTS_TARGET (2u << 20)   /* bytes in all columns, at which a chunk is full */
 #define MLK_MAX_HELD	  (128u << 20) /* bytes that the images of a chunk may hold together */
@@ -22,6 +23,7 @@ enum mlk_coding {
 	MLK_CODING_0 = 0, /* version 1.0 */
 	MLK_CODING_1 = 1, /* version 1.1: words are guessed */
 	MLK_CODING_2 = 2, /* version 1.8: no registers and stacks, see format/record/summary.h */
+	MLK_CODING_3 = 3, /* version 1.16: what came lately, and what allocators return next */
 };
 
 /* The columns of the payload, in their order. */
@@ -50,19 +52,34 @@ enum mlk_column {
 	MLK_COL_NR,
 };
 
-/* The head of a record: its kind, and a bit. */
-enum { MLK_HEAD_KIND = 0x1f, MLK_HEAD_NESTED = 0x20 };
+/* The head of a record: its kind, and bits. */
+enum {
+	MLK_HEAD_KIND = 0x1f,
+	MLK_HEAD_NESTED = 0x20,
+	/* ALLOC, from the fourth coding on: its address is as expected */
+	MLK_HEAD_FIRST = 0x40,
+	MLK_HEAD_SECOND = 0x80,
+};
 
 /* How words are numbered: a new one, zero, in the second coding what was guessed, and then those of
- * the dictionary. */
+ * the dictionary.  In the fourth also a new one near the last address; and in the columns of
+ * registers and tops those that came lately, before those of the dictionary. */
 enum {
 	MLK_WORD_NEW = 0,
 	MLK_WORD_ZERO = 1,
 	MLK_WORD_FIRST_0 = 2,
 	MLK_WORD_BESIDE = 2,
 	MLK_WORD_PLACE = 3,
-	MLK_WORD_FIRST = 4,
+	MLK_WORD_FIRST_1 = 4,
+	MLK_WORD_NEAR = 4,
+	MLK_WORD_FIRST = 5,
 };
+
+/* How many words that came lately the words of @column are told by, if they are among these. */
+static inline unsigned int mlk_column_recent(enum mlk_column column)
+{
+	return column == MLK_COL_WORDS ? 0 : MLK_RECENT;
+}
 
 /* Have records of @kind the address of memory? */
 static inline bool mlk_kind_has_addr(unsigned int kind)
@@ -74,6 +91,12 @@ static inline bool mlk_kind_has_addr(unsigned int kind)
 static inline bool mlk_kind_has_range(unsigned int kind)
 {
 	return kind == MLK_UNMAP || kind == MLK_PAGES;
+}
+
+/* Do records of @kind end the life of a block? */
+static inline bool mlk_kind_frees(unsigned int kind)
+{
+	return kind == MLK_FREE || kind == MLK_RELEASE;
 }
 
 /* What is known of a thread, from the beginning of the chunk. */
@@ -94,14 +117,14 @@ struct mlk_waiting {
 	enum mlk_column column;
 };
 
-#define MLK_MAX_WAITING 64
+#define MLK_MAX_WAITING	   64
+#define MLK_RECENT_AT_BITS 11
 
 /* A chunk being filled, and what is known of the events in it.  All zero: none is. */
 struct mlk_encoder {
 	struct mlk_filter filter;
 	uint64_t time_ns, addr, alloc_id, new_word; /* of the record before that had one */
-	uint32_t nr_allocs;
-	uint32_t epoch; /* of the filter */
+	uint32_t epoch;				    /* of the filter */
 	struct mlk_enc columns[MLK_COL_NR];
 	size_t bytes;		    /* in all columns */
 	uint64_t held;		    /* bytes in all images */
@@ -112,9 +135,18 @@ struct mlk_encoder {
 	struct mlk_predict predict;
 	struct mlk_waiting waiting[MLK_MAX_WAITING]; /* words of the current event */
 	unsigned int nr_waiting;
-	struct mlk_dict blocks; /* which ALLOC gave out each address last */
+	/* where a word may be among the last ones, by hash; true or not */
+	uint16_t recent_at[1 << MLK_RECENT_AT_BITS];
+	struct mlk_dict blocks; /* number of the block that was allocated last at each address */
+	struct mlk_reuse reuse;
 	struct mlk_frames_enc frames;
 };
+
+/* Where recent_at says when @word came. */
+static inline unsigned int mlk_recent_slot(uint64_t word)
+{
+	return (unsigned int)(word * 0x9e3779b97f4a7c15u >> (64 - MLK_RECENT_AT_BITS));
+}
 
 /* Begin a chunk whose header's first time is @first_ns. */
 void mlk_encoder_begin(struct mlk_encoder *e, uint64_t first_ns);
@@ -138,10 +170,9 @@ struct mlk_decoder {
 	uint64_t held;
 	struct mlk_stream *streams;
 	size_t nr, room;
-	uint64_t *words; /* the dictionary: by number, from MLK_WORD_FIRST on; and 0 below */
+	uint64_t *words; /* the dictionary: by number, from the first one on; and 0 below */
 	size_t nr_words, room_words;
-	uint64_t *blocks; /* addresses allocated in the chunk, in order */
-	size_t nr_blocks, room_blocks;
+	struct mlk_reuse reuse;
 	uint64_t lo;	     /* of the stack of the current event, a multiple of MLK_WORD */
 	uint64_t changed_to; /* where the highest word listed for this event ends, 0: none was */
 	/* Slice 0 of the event returned last, of nr_under words, is laid over the image until the
@@ -171,6 +202,8 @@ int mlk_events_copy_heads(struct mlk_dec *d, struct mlk_enc *to);
  * mlk_encoder_add() and mlk_decoder_next(). */
 int mlk_encode_stack(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev);
 int mlk_decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_event *ev);
+/* @word came, as mlk_predict_came(). */
+void mlk_encode_came(struct mlk_encoder *e, uint64_t word);
 /* Take slice 0 of the event returned last off the image. */
 void mlk_decode_uncover(struct mlk_decoder *c);
 

@@ -7,10 +7,11 @@
 /* An empty dictionary.  The numbers below the first have the word 0, as MLK_WORD_ZERO says. */
 static int clear_words(struct mlk_decoder *c)
 {
+	const size_t first = c->coding == MLK_CODING_3 ? MLK_WORD_FIRST : MLK_WORD_FIRST_1;
 	int err = 0;
 
 	c->nr_words = 0;
-	while (!err && c->nr_words < MLK_WORD_FIRST)
+	while (!err && c->nr_words < first)
 		err = mlk_append(&c->words, &c->nr_words, &c->room_words, 0);
 	return err;
 }
@@ -21,6 +22,14 @@ static size_t nr_columns(uint8_t head)
 	return head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR_1;
 }
 
+/* Are the columns of a payload with the first byte @head such as are read here? */
+static bool known_coding(uint8_t head)
+{
+	enum mlk_coding coding = head >> 4;
+
+	return coding == MLK_CODING_0 || coding == MLK_CODING_1 || coding == MLK_CODING_3;
+}
+
 /* Read the first byte of a payload and its columns; those that there are not are empty.  Columns of
  * a later version come behind those known here, and are left alone. */
 static int find_columns(struct mlk_dec *d, uint8_t *head, struct mlk_dec *columns)
@@ -29,7 +38,7 @@ static int find_columns(struct mlk_dec *d, uint8_t *head, struct mlk_dec *column
 	memset(columns, 0, MLK_COL_NR * sizeof(*columns));
 	mlk_dec_columns_from(d, columns, nr_columns(*head),
 			     *head >> 4 == MLK_CODING_0 ? MLK_COL_NR_0 : MLK_COL_NR);
-	if (d->bad || (*head & 0xf) > MLK_STACK_REDACTED || *head >> 4 > MLK_CODING_1)
+	if (d->bad || (*head & 0xf) > MLK_STACK_REDACTED || !known_coding(*head))
 		return MLK_E_CORRUPT;
 	return 0;
 }
@@ -39,22 +48,21 @@ int mlk_decoder_begin(struct mlk_decoder *c, struct mlk_dec *d, uint64_t first_n
 	uint8_t head;
 	int err;
 
-	if (clear_words(c))
-		return -ENOMEM;
 	mlk_streams_trim(c->streams, c->nr);
 	c->covered = NULL;
 	c->time_ns = first_ns;
 	c->addr = c->alloc_id = c->new_word = c->held = 0;
-	c->nr = c->nr_blocks = 0;
+	c->nr = 0;
+	mlk_reuse_begin(&c->reuse);
 	mlk_frames_dec_begin(&c->frames);
 	err = find_columns(d, &head, c->columns);
 	if (err)
 		return err;
 	c->mode = head & 0xf;
 	c->coding = head >> 4;
-	if (c->coding == MLK_CODING_1 && !heads)
+	if (c->coding != MLK_CODING_0 && !heads)
 		mlk_predict_reset(&c->predict);
-	return 0;
+	return clear_words(c);
 }
 
 int mlk_events_copy_heads(struct mlk_dec *d, struct mlk_enc *to)
@@ -82,7 +90,7 @@ void mlk_decoder_release(struct mlk_decoder *c)
 	mlk_streams_trim(c->streams, c->room);
 	free(c->streams);
 	free(c->words);
-	free(c->blocks);
+	mlk_reuse_release(&c->reuse);
 	mlk_frames_dec_release(&c->frames);
 	memset(c, 0, sizeof(*c));
 }
@@ -111,28 +119,46 @@ static struct mlk_stream *decode_thread(struct mlk_decoder *c)
 	return mlk_stream_add(&c->streams, &c->nr, &c->room, id);
 }
 
-static int decode_alloc(struct mlk_decoder *c, struct mlk_event *ev)
+/* Where the block of @size bytes is that was allocated, by the head of its record. */
+static uint64_t decode_place(struct mlk_decoder *c, uint8_t head, uint64_t size)
 {
-	ev->addr = mlk_dec_delta(&c->columns[MLK_COL_ADDR], c->addr);
+	struct mlk_expected expected;
+
+	if (c->coding != MLK_CODING_3)
+		return mlk_dec_delta(&c->columns[MLK_COL_ADDR], c->addr);
+	expected = mlk_reuse_expect(&c->reuse, size);
+	if (head & MLK_HEAD_FIRST)
+		return expected.first;
+	return head & MLK_HEAD_SECOND ? expected.second
+				      : mlk_dec_delta(&c->columns[MLK_COL_ADDR], c->addr);
+}
+
+static int decode_alloc(struct mlk_decoder *c, uint8_t head, struct mlk_event *ev)
+{
 	ev->size = mlk_dec_uvar(&c->columns[MLK_COL_SIZE]);
+	ev->addr = decode_place(c, head, ev->size);
 	ev->func = mlk_dec_u8(&c->columns[MLK_COL_FUNC]);
 	ev->alloc_id = c->alloc_id = mlk_dec_delta(&c->columns[MLK_COL_ID], c->alloc_id + 1);
 	ev->flags = (uint32_t)mlk_dec_uvar_max(&c->columns[MLK_COL_FLAGS], UINT32_MAX);
-	return mlk_append(&c->blocks, &c->nr_blocks, &c->room_blocks, ev->addr);
+	return mlk_reuse_add(&c->reuse, ev->addr, ev->size);
 }
 
-static uint64_t decode_freed(struct mlk_decoder *c)
+static uint64_t decode_freed(struct mlk_decoder *c, unsigned int kind)
 {
 	struct mlk_dec *d = &c->columns[MLK_COL_ADDR];
-	uint64_t ago = mlk_dec_uvar_max(d, c->nr_blocks);
+	uint64_t ago = mlk_dec_uvar_max(d, c->reuse.nr), block = c->reuse.nr - ago;
 
-	return ago ? c->blocks[c->nr_blocks - ago] : mlk_dec_delta(d, c->addr);
+	if (!ago)
+		return mlk_dec_delta(d, c->addr);
+	if (mlk_kind_frees(kind))
+		mlk_reuse_freed(&c->reuse, block + 1);
+	return c->reuse.blocks[block].addr;
 }
 
 static void decode_other(struct mlk_decoder *c, struct mlk_event *ev)
 {
 	if (mlk_kind_has_addr(ev->kind))
-		ev->addr = decode_freed(c);
+		ev->addr = decode_freed(c, ev->kind);
 	if (ev->kind == MLK_PAGES)
 		ev->func = mlk_dec_u8(&c->columns[MLK_COL_FUNC]);
 	if (mlk_kind_has_range(ev->kind))
@@ -154,9 +180,12 @@ static uint64_t decode_time(struct mlk_decoder *c)
 /* Is there such a record in a chunk of this coding? */
 static bool known_head(const struct mlk_decoder *c, uint8_t head)
 {
-	unsigned int kind = head & MLK_HEAD_KIND;
+	unsigned int kind = head & MLK_HEAD_KIND, place = head & (MLK_HEAD_FIRST | MLK_HEAD_SECOND);
 
-	if (!kind || kind >= MLK_KIND_NR || head & ~(MLK_HEAD_KIND | MLK_HEAD_NESTED))
+	if (!kind || kind >= MLK_KIND_NR)
+		return false;
+	if (place && (c->coding != MLK_CODING_3 || kind != MLK_ALLOC ||
+		      place == (MLK_HEAD_FIRST | MLK_HEAD_SECOND)))
 		return false;
 	if (c->coding == MLK_CODING_0 && kind > MLK_EXEC)
 		return false;
@@ -217,11 +246,13 @@ static int decode_head(struct mlk_decoder *c, struct mlk_event *ev, struct mlk_s
 	ev->tid = s->tid;
 	ev->time_ns = c->time_ns = decode_time(c);
 	if (ev->kind == MLK_ALLOC)
-		err = decode_alloc(c, ev);
+		err = decode_alloc(c, head, ev);
 	else
 		decode_other(c, ev);
-	if (mlk_kind_has_addr(ev->kind))
+	if (mlk_kind_has_addr(ev->kind)) {
 		c->addr = ev->addr;
+		mlk_predict_came(&c->predict, ev->addr);
+	}
 	return err ? err : bad_head(c, ev->kind) ? MLK_E_CORRUPT : 0;
 }
 

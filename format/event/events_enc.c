@@ -23,7 +23,7 @@ void mlk_encoder_begin(struct mlk_encoder *e, uint64_t first_ns)
 {
 	e->time_ns = first_ns;
 	e->addr = e->alloc_id = e->new_word = 0;
-	e->nr = e->nr_allocs = 0;
+	e->nr = 0;
 	e->bytes = e->held = e->nr_waiting = 0;
 	for (int i = 0; i < MLK_COL_NR; i++)
 		e->columns[i].len = 0;
@@ -31,6 +31,7 @@ void mlk_encoder_begin(struct mlk_encoder *e, uint64_t first_ns)
 	mlk_dict_reset(&e->words);
 	mlk_predict_reset(&e->predict);
 	mlk_dict_reset(&e->blocks);
+	mlk_reuse_begin(&e->reuse);
 	mlk_frames_enc_begin(&e->frames);
 	trim_images(e);
 }
@@ -43,6 +44,7 @@ void mlk_encoder_release(struct mlk_encoder *e)
 	mlk_dict_release(&e->threads);
 	mlk_dict_release(&e->words);
 	mlk_dict_release(&e->blocks);
+	mlk_reuse_release(&e->reuse);
 	mlk_frames_enc_release(&e->frames);
 	free(e->streams);
 	memset(e, 0, sizeof(*e));
@@ -70,13 +72,36 @@ static struct mlk_stream *encode_thread(struct mlk_encoder *e, const struct mlk_
 	return &e->streams[e->nr - 1];
 }
 
-static int encode_alloc(struct mlk_encoder *e, struct mlk_stream *s, const struct mlk_event *ev)
+/* The head of @ev, which tells where it is if that was expected. */
+static uint8_t encode_head(struct mlk_encoder *e, const struct mlk_event *ev)
+{
+	struct mlk_expected expected;
+	uint8_t head = ev->kind;
+
+	if (ev->kind == MLK_FREE && ev->flags & MLK_EVENT_NESTED)
+		head |= MLK_HEAD_NESTED;
+	if (ev->kind == MLK_ALLOC) {
+		mlk_dict_expect(&e->blocks, ev->addr);
+		expected = mlk_reuse_expect(&e->reuse, ev->size);
+		if (ev->addr == expected.first)
+			head |= MLK_HEAD_FIRST;
+		else if (ev->addr == expected.second)
+			head |= MLK_HEAD_SECOND;
+	}
+	mlk_enc_u8(&e->columns[MLK_COL_KIND], head);
+	return head;
+}
+
+static int encode_alloc(struct mlk_encoder *e, struct mlk_stream *s, uint8_t head,
+			const struct mlk_event *ev)
 {
 	uint32_t *block;
 	int err;
 
-	mlk_dict_expect(&e->blocks, ev->addr);
-	mlk_enc_delta(&e->columns[MLK_COL_ADDR], ev->addr, e->addr);
+	if (!(head & (MLK_HEAD_FIRST | MLK_HEAD_SECOND)))
+		mlk_enc_delta(&e->columns[MLK_COL_ADDR], ev->addr, e->addr);
+	e->addr = ev->addr;
+	mlk_encode_came(e, ev->addr);
 	mlk_enc_uvar(&e->columns[MLK_COL_SIZE], ev->size);
 	mlk_enc_u8(&e->columns[MLK_COL_FUNC], ev->func);
 	mlk_enc_delta(&e->columns[MLK_COL_ID], ev->alloc_id, e->alloc_id + 1);
@@ -89,27 +114,31 @@ static int encode_alloc(struct mlk_encoder *e, struct mlk_stream *s, const struc
 	if (err)
 		return err;
 	block = mlk_dict_at(&e->blocks, ev->addr);
-	if (!block)
+	if (!block || mlk_reuse_add(&e->reuse, ev->addr, ev->size))
 		return -ENOMEM;
-	*block = ++e->nr_allocs;
+	*block = (uint32_t)e->reuse.nr;
 	return 0;
 }
 
 /* The address of a free: how many allocations ago it was allocated, or 0 and a difference. */
-static void encode_freed(struct mlk_encoder *e, uint64_t addr)
+static void encode_freed(struct mlk_encoder *e, const struct mlk_event *ev)
 {
-	uint32_t block = mlk_dict_get(&e->blocks, addr);
+	uint32_t block = mlk_dict_get(&e->blocks, ev->addr);
 
-	mlk_enc_uvar(&e->columns[MLK_COL_ADDR], block ? e->nr_allocs - block + 1 : 0);
+	mlk_enc_uvar(&e->columns[MLK_COL_ADDR], block ? e->reuse.nr - block + 1 : 0);
 	if (!block)
-		mlk_enc_delta(&e->columns[MLK_COL_ADDR], addr, e->addr);
+		mlk_enc_delta(&e->columns[MLK_COL_ADDR], ev->addr, e->addr);
+	else if (mlk_kind_frees(ev->kind))
+		mlk_reuse_freed(&e->reuse, block);
+	e->addr = ev->addr;
+	mlk_encode_came(e, ev->addr);
 }
 
 /* What has no registers and no stack. */
 static void encode_other(struct mlk_encoder *e, const struct mlk_event *ev)
 {
 	if (mlk_kind_has_addr(ev->kind))
-		encode_freed(e, ev->addr);
+		encode_freed(e, ev);
 	if (ev->kind == MLK_PAGES)
 		mlk_enc_u8(&e->columns[MLK_COL_FUNC], ev->func);
 	if (mlk_kind_has_range(ev->kind))
@@ -143,23 +172,21 @@ static bool valid(const struct mlk_event *ev)
 
 int mlk_encoder_add(struct mlk_encoder *e, const struct mlk_event *ev)
 {
-	bool nested = ev->kind == MLK_FREE && ev->flags & MLK_EVENT_NESTED;
 	struct mlk_stream *s;
+	uint8_t head;
 	int err = 0;
 
 	if (!valid(ev))
 		return -EINVAL;
-	mlk_enc_u8(&e->columns[MLK_COL_KIND], (uint8_t)(ev->kind | (nested ? MLK_HEAD_NESTED : 0)));
+	head = encode_head(e, ev);
 	s = encode_thread(e, ev);
 	if (!s)
 		return -ENOMEM;
 	encode_time(e, ev->time_ns);
 	if (ev->kind == MLK_ALLOC)
-		err = encode_alloc(e, s, ev);
+		err = encode_alloc(e, s, head, ev);
 	else
 		encode_other(e, ev);
-	if (mlk_kind_has_addr(ev->kind))
-		e->addr = ev->addr;
 	e->bytes = 0;
 	for (int i = 0; i < MLK_COL_NR; i++) {
 		e->bytes += e->columns[i].len;
@@ -182,7 +209,7 @@ bool mlk_encoder_full(const struct mlk_encoder *e)
 
 void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out)
 {
-	mlk_enc_u8(out, (uint8_t)(e->filter.mode | MLK_CODING_1 << 4));
+	mlk_enc_u8(out, (uint8_t)(e->filter.mode | MLK_CODING_3 << 4));
 	/* those of frames only where there are any */
 	mlk_enc_columns(out, e->columns, e->frames.begun ? MLK_COL_NR : MLK_COL_NR_1);
 }

@@ -12,6 +12,9 @@
 #define MLK_GUESS_BITS 16
 #define MLK_SHOWN_BITS 13
 
+#define MLK_RECENT	120 /* words that are known by when they came */
+#define MLK_RECENT_ROOM 128 /* a power of two that is greater */
+
 /* The place of a word: register r is r; of a stack, words are counted from its lowest on. */
 enum { MLK_PLACE_STACK = 64, MLK_PLACE_TOP = 16384 };
 
@@ -22,6 +25,10 @@ struct mlk_predict {
 	uint64_t shown[1 << MLK_SHOWN_BITS];  /* words of the top, by their address */
 	uint64_t before;		      /* the word before */
 	uint64_t pc;			      /* last register of the last ALLOC with registers */
+	/* Words of registers and tops and addresses of records, in turn; nr counts all that came.
+	 */
+	uint64_t recent[MLK_RECENT_ROOM];
+	uint32_t nr_recent;
 };
 
 /* Where the guesses are for one word, which is put there in their place. */
@@ -33,6 +40,19 @@ struct mlk_guess {
 static inline void mlk_predict_reset(struct mlk_predict *p)
 {
 	memset(p, 0, sizeof(*p));
+}
+
+/* @word came.  It is 0 for none, and then nothing changes that can be asked for. */
+static inline void mlk_predict_came(struct mlk_predict *p, uint64_t word)
+{
+	p->recent[p->nr_recent % MLK_RECENT_ROOM] = word;
+	p->nr_recent += word != 0;
+}
+
+/* The word that came @ago words before the last one; 0 before the first. */
+static inline uint64_t mlk_predict_recent(const struct mlk_predict *p, uint64_t ago)
+{
+	return p->recent[(p->nr_recent - 1 - ago) % MLK_RECENT_ROOM];
 }
 
 /* A hash; entries are found by its high bits. */

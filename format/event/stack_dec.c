@@ -13,10 +13,11 @@ static uint64_t align_down(uint64_t at)
 	return at & ~(uint64_t)(MLK_WORD - 1);
 }
 
-/* Read a new word, and give it the next number.  0 or -ENOMEM. */
-static int decode_new_word(struct mlk_decoder *c, uint64_t *word)
+/* Read a new word, and give it the next number.  It is told as the difference to @base.  0 or
+ * -ENOMEM. */
+static int decode_new_word(struct mlk_decoder *c, uint64_t base, uint64_t *word)
 {
-	*word = c->new_word = mlk_dec_delta(&c->columns[MLK_COL_NEW], c->new_word);
+	*word = c->new_word = mlk_dec_delta(&c->columns[MLK_COL_NEW], base);
 	return mlk_append(&c->words, &c->nr_words, &c->room_words, *word);
 }
 
@@ -31,6 +32,7 @@ struct mlk_words {
 	const uint64_t *known; /* the dictionary */
 	size_t nr_known;
 	uint64_t before, pc; /* as in struct mlk_predict */
+	unsigned int near; /* number of a new word near the last address; or again of a new word */
 };
 
 static inline struct mlk_words mlk_words_begin(const struct mlk_decoder *c, enum mlk_column column)
@@ -43,6 +45,7 @@ static inline struct mlk_words mlk_words_begin(const struct mlk_decoder *c, enum
 		.nr_known = c->nr_words,
 		.before = c->predict.before,
 		.pc = c->predict.pc,
+		.near = c->coding == MLK_CODING_3 ? MLK_WORD_NEAR : MLK_WORD_NEW,
 	};
 }
 
@@ -79,23 +82,28 @@ static inline uint64_t mlk_words_number(struct mlk_decoder *c, struct mlk_words 
 	return number;
 }
 
-/* The next word of the column, whose place is @place; see encode_word().  0, MLK_E_CORRUPT or
- * -ENOMEM. */
-static inline int mlk_words_next(struct mlk_decoder *c, struct mlk_words *w, uint64_t place,
-				 uint64_t *word)
+/* The next word of the column, whose place is @place; see encode_word().  @nr_recent words are told
+ * by when they came, or 0: none, and none comes.  0, MLK_E_CORRUPT or -ENOMEM. */
+static inline __attribute__((always_inline)) int mlk_words_next(struct mlk_decoder *c,
+								struct mlk_words *w, uint64_t place,
+								const unsigned int nr_recent,
+								uint64_t *word)
 {
 	const struct mlk_guess guess = mlk_predict_by(&c->predict, place, w->before, w->pc);
 	const uint64_t number = mlk_words_number(c, w), beside = *guess.beside;
+	const uint64_t ago = number - MLK_WORD_FIRST;
+	const bool recent = ago < nr_recent;
+	const uint64_t known = recent ? 0 : number < MLK_WORD_FIRST ? number : number - nr_recent;
 
-	if (__builtin_expect(number >= w->nr_known, 0))
+	if (__builtin_expect(known >= w->nr_known, 0))
 		return MLK_E_CORRUPT;
-	*word = w->known[number];
+	*word = recent ? mlk_predict_recent(&c->predict, ago) : w->known[known];
 	if (number == MLK_WORD_PLACE)
 		*word = *guess.place;
 	if (number == MLK_WORD_BESIDE)
 		*word = beside;
-	if (__builtin_expect(number == MLK_WORD_NEW, 0)) {
-		int err = decode_new_word(c, word);
+	if (__builtin_expect(!(number & ~(uint64_t)w->near), 0)) { /* MLK_WORD_NEW is 0 */
+		int err = decode_new_word(c, number ? c->addr : c->new_word, word);
 
 		if (err)
 			return err;
@@ -103,17 +111,19 @@ static inline int mlk_words_next(struct mlk_decoder *c, struct mlk_words *w, uin
 		w->nr_known = c->nr_words;
 	}
 	*guess.beside = *guess.place = w->before = *word;
+	if (nr_recent)
+		mlk_predict_came(&c->predict, *word);
 	return 0;
 }
 
 /* The next word in the first coding, in which all are in one column and nothing is guessed. */
 static int next_word_0(struct mlk_decoder *c, uint64_t *word)
 {
-	const size_t further = MLK_WORD_FIRST - MLK_WORD_FIRST_0;
+	const size_t further = MLK_WORD_FIRST_1 - MLK_WORD_FIRST_0;
 	uint64_t number = mlk_dec_uvar(&c->columns[MLK_COL_WORDS]);
 
 	if (number == MLK_WORD_NEW)
-		return decode_new_word(c, word);
+		return decode_new_word(c, c->new_word, word);
 	if (number >= c->nr_words - further)
 		return MLK_E_CORRUPT;
 	*word = number == MLK_WORD_ZERO ? 0 : c->words[number + further];
@@ -135,24 +145,41 @@ static int decode_words_0(struct mlk_decoder *c, uint64_t mask, uint8_t *to)
 	return err;
 }
 
+/* As decode_words(), but in the first coding; @nr_recent is that of mlk_words_next(). */
+static inline __attribute__((always_inline)) int decode_words_1(struct mlk_decoder *c,
+								struct mlk_words *w, uint64_t place,
+								uint64_t mask,
+								const unsigned int nr_recent,
+								uint8_t *to)
+{
+	int err = 0;
+
+	for (; !err && mask; mask &= mask - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(mask);
+		uint64_t word = 0;
+
+		err = mlk_words_next(c, w, place + i, nr_recent, &word);
+		word = htole64(word);
+		memcpy(to + i * MLK_WORD, &word, MLK_WORD);
+	}
+	return err;
+}
+
 /* Read a word of @column for each bit i of @mask, lowest first, which is at @place + i: into word i
  * of the bytes at @to, as an image has it. */
 static int decode_words(struct mlk_decoder *c, enum mlk_column column, uint64_t place,
 			uint64_t mask, uint8_t *to)
 {
 	struct mlk_words w = mlk_words_begin(c, column);
-	int err = 0;
+	int err;
 
 	if (__builtin_expect(c->coding == MLK_CODING_0, 0))
 		return decode_words_0(c, mask, to);
-	for (; !err && mask; mask &= mask - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(mask);
-		uint64_t word = 0;
-
-		err = mlk_words_next(c, &w, place + i, &word);
-		word = htole64(word);
-		memcpy(to + i * MLK_WORD, &word, MLK_WORD);
-	}
+	/* most words are those of stacks: they get a loop of their own, without those that came */
+	if (c->coding == MLK_CODING_3 && mlk_column_recent(column))
+		err = decode_words_1(c, &w, place, mask, MLK_RECENT, to);
+	else
+		err = decode_words_1(c, &w, place, mask, 0, to);
 	mlk_words_end(c, &w);
 	return err;
 }

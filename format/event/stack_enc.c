@@ -5,33 +5,78 @@
 
 #include "format/event/events.h"
 
-/* Write a word that has waited: as guessed, or by its number in the dictionary; a new one is added
- * to that.  0 or -ENOMEM. */
-static int write_word(struct mlk_encoder *e, const struct mlk_waiting *w)
+/* How many words before the last one @word came, or as many as that cannot be told of. */
+static unsigned int came_ago(const struct mlk_encoder *e, uint64_t word)
 {
-	uint64_t word = w->word, beside = *w->guess.beside, by_place = *w->guess.place;
+	uint16_t at = e->recent_at[mlk_recent_slot(word)];
+	unsigned int ago = (uint16_t)(e->predict.nr_recent - 1 - at);
+
+	return ago < MLK_RECENT && mlk_predict_recent(&e->predict, ago) == word ? ago : MLK_RECENT;
+}
+
+void mlk_encode_came(struct mlk_encoder *e, uint64_t word)
+{
+	e->recent_at[mlk_recent_slot(word)] = (uint16_t)e->predict.nr_recent;
+	mlk_predict_came(&e->predict, word);
+}
+
+/* How far is it from @a to @b? */
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a - b < b - a ? a - b : b - a;
+}
+
+/* Write a new word, beside what it is nearer to: the new one before, or the last address. */
+static void write_new_word(struct mlk_encoder *e, struct mlk_enc *col, uint64_t word)
+{
+	bool near = distance(word, e->addr) < distance(word, e->new_word);
+
+	mlk_enc_u8(col, near ? MLK_WORD_NEAR : MLK_WORD_NEW);
+	mlk_enc_delta(&e->columns[MLK_COL_NEW], word, near ? e->addr : e->new_word);
+	e->new_word = word;
+}
+
+/* Write @word, which is not 0 and was not guessed: by when it came, or by its number in the
+ * dictionary, to which a new one is added.  0 or -ENOMEM. */
+static int write_known_word(struct mlk_encoder *e, const struct mlk_waiting *w)
+{
+	const unsigned int nr_recent = mlk_column_recent(w->column);
 	struct mlk_enc *col = &e->columns[w->column];
+	unsigned int ago = nr_recent ? came_ago(e, w->word) : nr_recent;
 	uint32_t *number;
 
-	*w->guess.beside = *w->guess.place = word;
-	if (word == beside || word == by_place || !word) {
-		mlk_enc_u8(col, word == beside	   ? MLK_WORD_BESIDE
-				: word == by_place ? MLK_WORD_PLACE
-						   : MLK_WORD_ZERO);
+	if (ago < nr_recent) {
+		mlk_enc_u8(col, (uint8_t)(MLK_WORD_FIRST + ago));
 		return 0;
 	}
-	number = mlk_dict_at(&e->words, word);
+	number = mlk_dict_at(&e->words, w->word);
 	if (!number)
 		return -ENOMEM;
 	if (*number) {
-		mlk_enc_uvar(col, *number);
+		mlk_enc_uvar(col, *number + nr_recent);
 		return 0;
 	}
 	*number = (uint32_t)(MLK_WORD_FIRST - 1 + e->words.nr);
-	mlk_enc_u8(col, MLK_WORD_NEW);
-	mlk_enc_delta(&e->columns[MLK_COL_NEW], word, e->new_word);
-	e->new_word = word;
+	write_new_word(e, col, w->word);
 	return 0;
+}
+
+/* Write a word that has waited.  0 or -ENOMEM. */
+static int write_word(struct mlk_encoder *e, const struct mlk_waiting *w)
+{
+	uint64_t word = w->word, beside = *w->guess.beside, by_place = *w->guess.place;
+	int err = 0;
+
+	*w->guess.beside = *w->guess.place = word;
+	if (word == beside || word == by_place || !word)
+		mlk_enc_u8(&e->columns[w->column], word == beside     ? MLK_WORD_BESIDE
+						   : word == by_place ? MLK_WORD_PLACE
+								      : MLK_WORD_ZERO);
+	else
+		err = write_known_word(e, w);
+	if (mlk_column_recent(w->column))
+		mlk_encode_came(e, word);
+	return err;
 }
 
 /* Write the words that wait, in their order. */

@@ -14,6 +14,10 @@
 /* What is not an allocation has its time in the trace right to this. */
 #define TIME_GRAIN_NS 100000u
 
+/* Times of probes are multiples of this in the trace.  What is below it differs at random from one
+ * event to the next, so it took a byte of each; a probe takes as long. */
+#define TIME_STEP_NS 256u
+
 _Static_assert((int)EVENT_ALLOC == MLK_ALLOC && (int)EVENT_FREE == MLK_FREE &&
 		       (int)EVENT_RELEASE == MLK_RELEASE && (int)EVENT_RESTORE == MLK_RESTORE &&
 		       (int)EVENT_EXEC == MLK_EXEC && (int)EVENT_UNMAP == MLK_UNMAP &&
@@ -62,13 +66,20 @@ static bool is_left_out(struct session *s, struct process *p)
 	return *over(s, p) || (p && p->refused);
 }
 
+/* @time_ns as the trace has it.  The clock of rings in memory has steps of its own, and none with
+ * --guard. */
+static uint64_t step_time(const struct session *s, uint64_t time_ns)
+{
+	return s->probes ? time_ns - time_ns % TIME_STEP_NS : time_ns;
+}
+
 /* The time of an event but ALLOC that happened at @time_ns: that of the event before it, where that
  * is as good, because it takes no room in the trace. */
 static uint64_t near_time(const struct session *s, uint64_t time_ns)
 {
 	uint64_t since = time_ns - s->time_ns;
 
-	return since + TIME_GRAIN_NS < 2 * TIME_GRAIN_NS ? s->time_ns : time_ns;
+	return since + TIME_GRAIN_NS < 2 * TIME_GRAIN_NS ? s->time_ns : step_time(s, time_ns);
 }
 
 /* @ev goes into the trace. */
@@ -138,7 +149,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		.flags = e->head.what & FUNC_RESERVED ? MLK_EVENT_RESERVED : 0,
 		.tgid = event_tgid(e->id),
 		.tid = event_tid(e->id),
-		.time_ns = e->time_ns,
+		.time_ns = step_time(s, e->time_ns),
 		.addr = e->addr,
 		.size = e->size,
 		.alloc_id = s->allocs + 1,
@@ -166,7 +177,7 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		p->exec.seen = true;
 	put_stack(s, p, e, view, &ev);
 	copy_regs(ev.regs, e->regs);
-	s->time_ns = e->time_ns;
+	s->time_ns = ev.time_ns;
 	if (e->head.what == FUNC_OVERRUN)
 		return overrun_list_write(&s->overruns, s->out.writer, &ev);
 	if (p && p->interpreter.found)

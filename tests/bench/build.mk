@@ -1,6 +1,6 @@
 # tests/bench/build.mk - measurements
 
-BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair slices format_speed unwind cfi \
+BENCH       = $(addprefix $(O)/tests/bench/,preload_target cpu_time.so pair random_server slices format_speed unwind cfi \
 	      symbols cost_target cost_probes cost.bpf.o cxx)
 
 ## bench: measure what recording costs a program, the size of traces, the speed of format/, of names and of unwind/
@@ -30,7 +30,7 @@ bench-unwind: all $(O)/tests/bench/unwind
 bench-cfi: $(O)/tests/bench/cfi
 	$(Q)$(O)/tests/bench/cfi
 
-$(addprefix $(O)/tests/,$(addprefix bench/,pair told_pairs cost_target preload_target) load/load): \
+$(addprefix $(O)/tests/,$(addprefix bench/,pair random_server told_pairs cost_target preload_target) load/load): \
 		$(O)/%: %.c
 	$(call say,SAMPLE,$@)
 	@mkdir -p $(@D)

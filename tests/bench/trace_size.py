@@ -2,8 +2,8 @@
 
 usage: trace_size.py MLEAK SLICES
 
-Records python3 (PYTHONMALLOC=malloc), perl, git, sqlite3 and gcc's cc1, each in all modes, and compares
-with what zstd-1 makes of the raw first 128 bytes of the same stacks alone.  Bytes are those of the
+Records python3 (PYTHONMALLOC=malloc), perl, git, sqlite3 and gcc's cc1, each in all modes, and a
+server of random sizes and depths, SLICES' neighbour random_server, which is not pooled.  Compares with what zstd-1 makes of the raw first 128 bytes of the same stacks alone.  Bytes are those of the
 chunks with events, which also hold the frees; modules are left out: they are there once.
 """
 
@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 EVENTS = 4
+RANDOM = "random"  # the program that is not pooled
 MODES = {"--raw-stack": ["--raw-stack"], "default": [], "--redact": ["--redact"]}
 
 C_SOURCE = "".join(
@@ -78,7 +79,8 @@ def main():
     print("%-10s %9s %10s" % ("", "allocs", "as taken") + "".join("%12s" % m for m in MODES) + "%10s%10s" %
           ("128 B", "ratio"))
     with tempfile.TemporaryDirectory() as scratch:
-        for name, argv in programs(scratch).items():
+        server = os.path.join(os.path.dirname(slices), "random_server")
+        for name, argv in {**programs(scratch), RANDOM: [server]}.items():
             row = {}
             for mode, options in MODES.items():
                 trace = os.path.join(scratch, mode + ".mlk")
@@ -91,7 +93,8 @@ def main():
             row["allocs"] = nr
             show(name, row)
             for key, value in row.items():
-                sums[key] = sums.get(key, 0) + value
+                if name != RANDOM:
+                    sums[key] = sums.get(key, 0) + value
     show("pooled", sums)
     print("bytes an allocation, its free included; ratio: default to zstd-1 of raw 128 B alone")
 

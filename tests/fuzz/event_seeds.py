@@ -10,7 +10,7 @@ KIND, THREAD, TIME, ADDR, SIZE, FUNC, ID, FLAGS, REGS, STACK, MASKS, WORDS, NEW,
     range(COLUMNS)
 COLUMNS_1 = 17  # of coding 1
 TIME_HIGH, REG_WORDS, TOP_WORDS = range(COLUMNS, COLUMNS_1)
-CODING_1 = 16
+CODING_1, CODING_3 = 16, 48
 
 
 # EVENTS payloads
@@ -134,6 +134,26 @@ def guessed_events():
     yield "pages", payload(pages, CODING_1, COLUMNS_1)
 
 
+def expected_events():
+    """Payloads of coding 3: blocks that come back, and words that came lately."""
+    columns = {}
+    for i in range(4):
+        alloc(columns, thread=b"\1" if i else b"\0\7\7", length=0)
+    for column in (THREAD, TIME):
+        columns[column] += b"\1"
+    columns.update({KIND: b"\1\x41\2\x41\x81", ADDR: svar(4096) + b"\2",
+                    REGS: b"\x11\0\3" * 4, STACK: b"\0" * 4,
+                    TIME_HIGH: b"\0" * 5, REG_WORDS: b"\0\4\5\6\7\x7c\x7d\x7e",
+                    NEW: svar(42) + svar(-8)})
+    for mode in range(3):
+        yield "expected-%d" % mode, payload(columns, mode | CODING_3, COLUMNS_1)
+    for name, column, content in (("word-7-of-6", REG_WORDS, b"\0\4\5\6\7\x7c\x7d\x7f"),
+                                  ("both-places", KIND, b"\1\xc1\2\x41\x81"),
+                                  ("place-of-a-free", KIND, b"\1\x41\x42\x41\x81"),
+                                  ("no-new-words", NEW, b"")):
+        yield "expected-" + name, payload({**columns, column: content}, CODING_3, COLUMNS_1)
+
+
 def overruns():
     """Payloads of OVERRUNS chunks: of two blocks, and hostile ones."""
     columns = {}
@@ -187,7 +207,7 @@ def unwound():
 
 
 def seed_events(traces):
-    for name, content in (*hostile_events(), *guessed_events()):
+    for name, content in (*hostile_events(), *guessed_events(), *expected_events()):
         save("events", name, b"\0" + content)
     for label, trace in traces:
         nr = 0
