@@ -28,7 +28,7 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -Wall -Wextra $(if $(WERROR),-Werror) \
 	$(if $(DEBUG),-O1 -fno-omit-frame-pointer,-O2) \
 	$(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all) \
 	-I. -I$(O) $(CFLAGS) -MMD -MP
-ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+ALL_LDFLAGS = $(if $(SAN),-fsanitize=$(SAN)) -Wl,--build-id $(LDFLAGS)
 # The program is optimised as a whole: an event passes many small functions of different files.
 LTO         = $(if $(DEBUG)$(SAN),,$(if $(filter gcc,$(CC)),-flto=auto))
 LDLIBS      = -lbpf -lZydis -ldw -lelf -lzstd -llzma -lz -lprotobuf-c -liberty -lncursesw -ltinfo -lm -lpthread

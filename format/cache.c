@@ -2,7 +2,11 @@
 #include "format/cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -58,6 +62,23 @@ static int read_header(int fd, struct mlk_header *h, struct mlk_cache_key *key)
 	ssize_t got = pread(fd, bytes, sizeof(bytes), 0);
 
 	return got < 0 ? -errno : unpack_header(h, key, bytes);
+}
+
+void mlk_cache_remove(int dir, const char *name)
+{
+	char cache[NAME_MAX + 1];
+	struct stat st;
+	int fd;
+
+	if (snprintf(cache, sizeof(cache), "%s" MLK_CACHE_SUFFIX, name) >= (int)sizeof(cache))
+		return;
+	fd = openat(dir, cache, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size &&
+	    mlk_cache_check(fd))
+		unlinkat(dir, cache, 0);
+	close(fd);
 }
 
 bool mlk_cache_check(int fd)

@@ -16,6 +16,11 @@ struct mlk_cache_key {
  * have less than the whole beginning, and one that is damaged may be of no use. */
 bool mlk_cache_check(int fd);
 
+/* Remove the cache beside the trace @name in the folder @dir, if there is one and it is this
+ * user's: the trace is not there any more, or has its stacks itself.  Other files with that name
+ * stay. */
+void mlk_cache_remove(int dir, const char *name);
+
 /*
  * Open the cache that is open as @fd, which is the reader's from then on, also on failure.
  * mlk_reader_list() then tells its chunks, all of which should be UNWOUND chunks: one for each

@@ -52,17 +52,10 @@ void signals_pass_on(pid_t pid, int sig, struct helper *helper)
 		helper_signal(helper, pid, sig);
 }
 
-/* Are we to pass signal @sig on to a child, which is a part of us if it is our @own? */
-static bool is_for_child(int sig, bool own)
-{
-	return sig == SIGTERM || sig == SIGHUP || (own && (sig == SIGINT || sig == SIGQUIT));
-}
-
-/* signals_wait_for(), and signals_wait_for_own(). */
-static int wait_for(pid_t pid, struct helper *helper, bool own)
+int signals_wait_for(pid_t pid, struct helper *helper)
 {
 	const struct timespec patience = {.tv_sec = 1};
-	bool told = own;
+	bool told = false;
 	sigset_t set;
 	int status;
 
@@ -82,17 +75,7 @@ static int wait_for(pid_t pid, struct helper *helper, bool own)
 				 (int)pid);
 			told = true;
 		}
-		if (is_for_child(sig, own))
+		if (sig == SIGTERM || sig == SIGHUP)
 			signals_pass_on(pid, sig, helper);
 	}
-}
-
-int signals_wait_for(pid_t pid, struct helper *helper)
-{
-	return wait_for(pid, helper, false);
-}
-
-int signals_wait_for_own(pid_t pid)
-{
-	return wait_for(pid, NULL, true);
 }

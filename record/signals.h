@@ -25,9 +25,6 @@ void signals_unblock(void);
  * may be NULL. */
 int signals_wait_for(pid_t pid, struct helper *helper);
 
-/* The same of a child that is a part of us: all signals are passed on, and nothing is said. */
-int signals_wait_for_own(pid_t pid);
-
 /* Send our child @pid the signal @sig, SIGTERM or SIGHUP; by @helper, which may be NULL, where we
  * are not allowed to: the child may have changed its user. */
 void signals_pass_on(pid_t pid, int sig, struct helper *helper);

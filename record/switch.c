@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "array.h"
+#include "format/cache.h"
 #include "mleak.h"
 #include "record/base/clock.h"
 
@@ -40,8 +41,9 @@ static void remove_trace(const struct switch_kept *k)
 	/* the number of a file that was removed may be another's */
 	if (!fstatat(k->dir, k->name, &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == k->st.st_dev &&
 	    st.st_ino == k->st.st_ino && st.st_size == k->st.st_size &&
-	    !memcmp(&st.st_mtim, &k->st.st_mtim, sizeof(st.st_mtim)))
-		unlinkat(k->dir, k->name, 0);
+	    !memcmp(&st.st_mtim, &k->st.st_mtim, sizeof(st.st_mtim)) &&
+	    !unlinkat(k->dir, k->name, 0))
+		mlk_cache_remove(k->dir, k->name);
 	close(k->dir);
 }
 

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "mleak.h"
@@ -20,18 +22,18 @@
 
 struct then_unwind {
 	pid_t pid;
-	int fd;	    /* the path goes there; -1: it did, or there is none */
-	bool begun; /* there is one */
+	int fd;	    /* the path goes there; its end ends the process */
+	bool begun; /* the path went there */
 };
 
-/* Signals that end a recording are not for this process while it waits: a terminal sends them to
- * all. */
-static void ignore_signals(void (*how)(int))
+/* Signals that end a recording are not for this process: a terminal sends them to all.  What ends
+ * the unwinding is told by the recorder, see watch_pipe(). */
+static void ignore_signals(void)
 {
-	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		signal(signals[i], how);
+		signal(signals[i], SIG_IGN);
 }
 
 /* Root replaces files of other users as they were; file capabilities give no more than the user
@@ -43,12 +45,12 @@ static void reduce_privileges(void)
 	privileges_keep_in_thread(geteuid() ? 0 : files);
 }
 
-/* Wait for the path on @fd.  Returns its length, 0: there will be none. */
-static size_t read_path(int fd, char path[PATH_MAX])
+/* Wait for the path on @fd.  Returns false: there will be none. */
+static bool read_path(int fd, char path[PATH_MAX])
 {
 	size_t len = 0;
 
-	while (len < PATH_MAX) {
+	while (len < PATH_MAX && (!len || path[len - 1])) {
 		ssize_t got = read(fd, path + len, PATH_MAX - len);
 
 		if (got < 0 && errno == EINTR)
@@ -57,7 +59,18 @@ static size_t read_path(int fd, char path[PATH_MAX])
 			break;
 		len += (size_t)got;
 	}
-	return len && !path[len - 1] ? len : 0;
+	return len && !path[len - 1];
+}
+
+/* From now on the end of the pipe at @fd is a SIGTERM, and ends the unwinding.  The recorder has no
+ * right to send signals: its sandbox began later than this process. */
+static bool watch_pipe(int fd)
+{
+	struct pollfd end = {.fd = fd};
+
+	signal(SIGTERM, SIG_DFL);
+	return !fcntl(fd, F_SETSIG, SIGTERM) && !fcntl(fd, F_SETOWN, getpid()) &&
+	       !fcntl(fd, F_SETFL, O_ASYNC) && poll(&end, 1, 0) == 0;
 }
 
 /* `mleak unwind`, of which that line on stderr says what became of the trace. */
@@ -70,7 +83,7 @@ static int unwind(char *path, bool drop_raw)
 		argv[argc++] = (char *)"--drop-raw";
 	argv[argc++] = (char *)"--";
 	argv[argc++] = path;
-	ignore_signals(SIG_DFL);
+	unsetenv("MLEAK_CACHE"); /* it is for reports, and is not to be examined now */
 	return cmd_unwind(argc, argv);
 }
 
@@ -82,7 +95,7 @@ static int wait_and_unwind(int fd, bool drop_raw)
 	if (!read_path(fd, path))
 		return EXIT_OK;
 	(void)!nice(NICE);
-	return unwind(path, drop_raw);
+	return watch_pipe(fd) ? unwind(path, drop_raw) : EXIT_FAILED;
 }
 
 /* Returns 0 or -errno. */
@@ -96,7 +109,7 @@ static int start(struct then_unwind *t, bool drop_raw)
 	t->pid = fork();
 	err = t->pid < 0 ? -errno : 0;
 	if (!t->pid) {
-		ignore_signals(SIG_IGN);
+		ignore_signals();
 		close(fds[1]);
 		exit(wait_and_unwind(fds[0], drop_raw));
 	}
@@ -120,12 +133,6 @@ int then_unwind_start(struct then_unwind **out, bool drop_raw)
 	return err;
 }
 
-static void close_pipe(struct then_unwind *t)
-{
-	close(t->fd);
-	t->fd = -1;
-}
-
 void then_unwind_begin(struct then_unwind *t, const char *path)
 {
 	if (!t)
@@ -133,21 +140,49 @@ void then_unwind_begin(struct then_unwind *t, const char *path)
 	/* a pipe has room for it, and of a process that has ended the status tells */
 	(void)!write(t->fd, path, strlen(path) + 1);
 	t->begun = true;
-	close_pipe(t);
+}
+
+/* Wait for the end of the process, which a signal brings about.  Returns its wait status, or -1. */
+static int wait_for_end(struct then_unwind *t)
+{
+	const struct timespec at_once = {0};
+	sigset_t set;
+	int status;
+
+	signals_of_ours(&set);
+	/* those that came before belonged to the recording, or to its command */
+	while (sigtimedwait(&set, NULL, &at_once) > 0)
+		;
+	sigaddset(&set, SIGCHLD);
+	for (;;) {
+		pid_t got = waitpid(t->pid, &status, WNOHANG);
+		int sig;
+
+		if (got)
+			return got == t->pid ? status : -1;
+		sig = sigwaitinfo(&set, NULL);
+		if (t->fd >= 0 && sig > 0 && sig != SIGCHLD && sig != SIGUSR1 && sig != SIGUSR2) {
+			close(t->fd);
+			t->fd = -1;
+		}
+	}
 }
 
 int then_unwind_finish(struct then_unwind *t)
 {
 	bool begun = t && t->begun;
-	int status;
+	int status = 0;
 
 	if (!t)
 		return 0;
+	if (begun)
+		status = wait_for_end(t);
 	if (t->fd >= 0)
-		close_pipe(t);
-	status = signals_wait_for_own(t->pid);
+		close(t->fd);
+	if (!begun)
+		waitpid(t->pid, NULL, 0);
 	free(t);
-	if (!status || !begun)
+	if (!status)
 		return 0;
 	if (status > 0 && WIFSIGNALED(status))
 		log_error("unwinding the trace was ended by signal %d: it stays as it was recorded",

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/cache.h"
 #include "format/copy.h"
 #include "format/place.h"
 #include "mleak.h"
@@ -176,6 +177,8 @@ static int commit_trace(const struct unwinding *u)
 
 	set_access(u);
 	err = fsync(place.fd) ? -errno : mlk_place_take(&place, replaced(u));
+	if (!err)
+		mlk_cache_remove(place.dir, place.name); /* it has its stacks itself */
 	return err ? explain_place(u, err) : EXIT_OK;
 }
 

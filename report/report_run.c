@@ -179,7 +179,6 @@ static int watch_growth(struct report_run *job, struct live_watch *watch)
 	if (!err && page && !job->times)
 		err = stack_times_new(&job->times, mlk_reader_meta(job->trace)->start_ns);
 	*watch = (struct live_watch){.changed = note_change, .arg = job};
-	/* its rows take nearly as much again */
 	if (!err && can_leave_out_growth(job))
 		job->growth->most_bytes = memory_allowed() / GROWTH_SHARE;
 	if (!err && job->opts->nr_threads != 1)

@@ -145,7 +145,7 @@ static int decode_words_0(struct mlk_decoder *c, uint64_t mask, uint8_t *to)
 	return err;
 }
 
-/* As decode_words(), but in the first coding; @nr_recent is that of mlk_words_next(). */
+/* As decode_words(), but not in the first coding; @nr_recent is that of mlk_words_next(). */
 static inline __attribute__((always_inline)) int decode_words_1(struct mlk_decoder *c,
 								struct mlk_words *w, uint64_t place,
 								uint64_t mask,

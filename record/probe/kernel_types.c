@@ -299,8 +299,16 @@ static uint32_t copy_new(struct reduction *r, const struct btf_type *t, int dept
 	case BTF_KIND_FLOAT:
 	case BTF_KIND_FWD:
 		return put_type(r, t, t + 1, (size_t)tail_of(t));
-	default:
+	case BTF_KIND_PTR:
+	case BTF_KIND_TYPEDEF:
+	case BTF_KIND_CONST:
+	case BTF_KIND_VOLATILE:
+	case BTF_KIND_RESTRICT:
+	case BTF_KIND_TYPE_TAG:
 		return copy_reference(r, t, depth);
+	default: /* none of what a member can be */
+		r->err = -EBADMSG;
+		return 0;
 	}
 }
 

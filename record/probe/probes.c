@@ -179,6 +179,11 @@ int probes_load(struct probes **out, const struct probes_opts *opts, bool *judge
 		err = link_closer_new(&p->closing);
 	if (!err)
 		err = load(p, opts, types);
+	if (err && types >= 0 && p->skel && !verifier_spoke) {
+		/* it may be that libbpf does not take the types as they were written */
+		mleak_bpf__destroy(p->skel);
+		err = load(p, opts, -1);
+	}
 	if (types >= 0)
 		close(types);
 	*judged = err && verifier_spoke;

@@ -95,10 +95,15 @@ static bool may_replace(const struct cache_file *file)
 
 int cache_file_create(struct cache_file *file)
 {
-	int err;
+	int err, dir;
 
 	if (!may_replace(file))
 		return MLK_E_USER;
+	/* nothing is done in another folder: what was left there is not ours */
+	dir = open_folder(file);
+	if (dir < 0)
+		return MLK_E_OTHER;
+	close(dir);
 	/* where no cache was found, no file may have the name: none has the number 0 */
 	err = mlk_place_open(&file->place, file->path, &file->old);
 	if (err || is_beside(file->place.dir, file))
@@ -125,7 +130,9 @@ int cache_file_commit(struct cache_file *file)
 	int err;
 
 	set_access(file);
-	err = mlk_place_take(&file->place, &file->old);
+	/* the trace may have been replaced meanwhile */
+	err = is_beside(file->place.dir, file) ? mlk_place_take(&file->place, &file->old)
+					       : MLK_E_OTHER;
 	cache_file_drop(file);
 	return err;
 }

@@ -90,11 +90,13 @@ static int mix_program(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* By what a module that is no part of the trace is unwound. */
+/* By what a module is unwound, wherever its image was found. */
 static uint64_t mix_sections(uint64_t digest, const struct dwunw *dw, uint32_t module)
 {
-	static const char *const names[] = {".eh_frame_hdr", ".eh_frame", ".debug_frame",
-					    ".gopclntab", ".text"};
+	static const char *const names[] = {".eh_frame_hdr", ".eh_frame",  ".debug_frame",
+					    ".zdebug_frame", ".gopclntab", ".text",
+					    ".init",	     ".fini",	   ".plt",
+					    ".plt.sec",	     ".plt.got"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		size_t len;
@@ -116,7 +118,7 @@ static uint64_t mix_module(uint64_t digest, const struct trace_module *image,
 	const bool loaded = image->module != DWUNW_NO_MODULE;
 
 	digest = mix_word(digest, (uint64_t)loaded << 1 | is_in_trace(image));
-	return loaded && !is_in_trace(image) ? mix_sections(digest, dw, image->module) : digest;
+	return loaded ? mix_sections(digest, dw, image->module) : digest;
 }
 
 struct mlk_cache_key cache_key_of(const struct mlk_header *header, const struct cache_trace *of,

@@ -106,11 +106,12 @@ static void give_up(struct growth *growth)
 	replaced_release(&growth->replaced);
 }
 
-/* Is what there is within the limit? */
+/* Is what there is within the limit, and what is told of it in the end? */
 static bool is_allowed(const struct growth *growth)
 {
-	return !growth->most_bytes ||
-	       growth->taken + growth->room * sizeof(*growth->all) <= growth->most_bytes;
+	return !growth->most_bytes || growth->taken + growth->room * sizeof(*growth->all) +
+						      growth->nr * sizeof(struct growth_stack) <=
+					      growth->most_bytes;
 }
 
 /* What is outstanding of @track changes in @slice.  Returns 0 or -ENOMEM. */
@@ -132,7 +133,7 @@ static int count_outstanding(struct growth *growth, struct growth_track *track, 
 /* Returns 0 or -ENOMEM. */
 static int add_change(struct growth *growth, const struct live_change *change)
 {
-	const size_t slice = slice_of(growth, change->event->time_ns);
+	const size_t slice = slice_of(growth, change->event->time_ns), nr = growth->nr;
 	struct growth_track *track = track_of(growth, change->block->stack);
 	size_t before;
 	int err = 0;
@@ -145,7 +146,9 @@ static int add_change(struct growth *growth, const struct live_change *change)
 	if (!err && (change->sum == LIVE_OUTSTANDING || change->outstanding))
 		err = count_outstanding(growth, track, slice, change);
 	growth->taken += growth_track_bytes(track) - before;
-	return err || is_allowed(growth) ? err : -ENOMEM;
+	if (err || (nr == growth->nr && before == growth_track_bytes(track)))
+		return err;
+	return is_allowed(growth) ? 0 : -ENOMEM;
 }
 
 void growth_take(struct growth *growth, const struct live_change *change)

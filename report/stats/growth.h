@@ -39,7 +39,7 @@ struct growth {
 	struct growth_track *all; /* by number of stack */
 	size_t nr, room;
 	struct replaced replaced;
-	uint64_t most_bytes;	      /* that growth_changed() may take; 0: there is no limit */
+	uint64_t most_bytes;	      /* for tracks, and a growth_stack of each; 0: no limit */
 	uint64_t taken;		      /* by what tracks point to */
 	bool failed;		      /* memory was short: then nothing is kept */
 	struct growth_thread *thread; /* NULL: none is used */

@@ -56,6 +56,15 @@ class FileTest(CacheCase):
         os.mkfifo(self.cache)
         self.assert_foreign("a pipe")
 
+    def test_it_goes_when_the_trace_has_its_stacks_itself(self):
+        self.cached(self.path_of)
+        self.assertTrue(os.path.exists(self.cache))
+        self.assertEqual(self.mleak("unwind", self.path_of).status, 0)
+        self.assertFalse(os.path.exists(self.cache))
+        self.write("x.mlk.stacks", b"a file of the user's own")
+        self.assertEqual(self.mleak("unwind", self.path_of).status, 0)
+        self.assertTrue(os.path.exists(self.cache))
+
     def test_a_link_is_not_followed(self):
         self.lie()
         os.rename(self.cache, self.path("elsewhere"))

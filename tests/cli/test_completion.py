@@ -92,7 +92,7 @@ class Completion:
 
     def test_commands_and_options(self):
         self.assert_completed(("mleak rec", "mleak record"), ("mleak --ver", "mleak --version"),
-                              ("mleak record --dr", "mleak record --dry-run"),
+                              ("mleak record --dry", "mleak record --dry-run"),
                               ("mleak report --inl", "mleak report --inline"),
                               ("mleak report -n 3 --inv", "mleak report -n 3 --inverted"))
 

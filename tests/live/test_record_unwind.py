@@ -1,12 +1,14 @@
 """`mleak record --unwind`: the trace is unwound when the recording has ended, and else the same."""
 
+import contextlib
 import os
 import signal
+import time
 import unittest
 
 from forevertest import Forever
-from mleaktest import (AS_NOBODY, Case, command_of, needs_bpf, parse_answers, parse_folded, read_line,
-                       wait_until)
+from mleaktest import (AS_NOBODY, Case, command_of, descendants, needs_bpf, parse_answers,
+                       parse_folded, read_line, wait_until)
 
 VIEWS = ((), ("--format=folded",), ("--by=thread",), ("--growth",), ("--format=json",))
 
@@ -72,11 +74,46 @@ class RecordUnwindTest(Case):
     def test_a_signal_that_ends_the_recording_does_not_end_the_unwinding(self):
         """As a terminal sends it: to the recorder, its command and the process that is to unwind."""
         recorder = self.start()
+        os.kill(self.unwinder_of(recorder), signal.SIGHUP)
         for pid in self.unwinder_of(recorder), command_of(recorder.pid), recorder.pid:
             os.kill(pid, signal.SIGINT)
         result = self.finish(recorder)
         self.assertIn("unwound the stacks of", result.err)
         self.assertRegex(self.info(self.path("x.mlk")), r"(?m)^unwound +yes$")
+
+    def test_a_signal_to_the_recorder_ends_the_unwinding(self):
+        recorder = self.start()
+        unwinder = self.unwinder_of(recorder)
+        os.kill(unwinder, signal.SIGSTOP)
+        recorder.stdin.write(b"\n")
+        self.wait_for_words(recorder, "now run: mleak report")
+        wait_until(lambda: not descendants(recorder.pid) or descendants(recorder.pid) == [unwinder],
+                   "the command goes on")
+        while recorder.poll() is None:
+            # one that comes before the recorder waits is taken as the recording's
+            recorder.send_signal(signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(unwinder, signal.SIGCONT if self.pipe_has_ended(recorder) else signal.SIGSTOP)
+            time.sleep(0.01)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 125, result.err)
+        self.assertIn("the trace stays as it was recorded", result.err)
+        self.assertNotIn("unwound", self.info(self.path("x.mlk")))
+        self.assertEqual(os.listdir(self.dir), ["x.mlk"])
+
+    def pipe_has_ended(self, recorder):
+        """Has @recorder closed the pipe to its unwinder, the only one that it has of its own?"""
+        folder = "/proc/%d/fd" % recorder.pid
+        try:
+            return not any(int(fd) > 2 and os.readlink(os.path.join(folder, fd)).startswith("pipe:")
+                           for fd in os.listdir(folder))
+        except OSError:
+            return True
+
+    def test_a_setting_for_reports_is_not_in_the_way(self):
+        trace, _, said = self.recorded("true", env=dict(os.environ, MLEAK_CACHE="nonsense"))
+        self.assertIn("unwound the stacks of", said)
+        self.assertEqual(os.listdir(self.dir), [os.path.basename(trace)])
 
     def test_without_its_process_the_trace_stays_as_it_was_recorded(self):
         recorder = self.start("--drop-raw")

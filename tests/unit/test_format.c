@@ -226,7 +226,7 @@ static void other_versions_are_refused(void **state)
 	mlk_file_header_pack(bytes, &h);
 	assert_int_equal(mlk_reader_open_mem(&r, bytes, sizeof(bytes)), MLK_E_VERSION);
 	h.major = 1;
-	h.required = 8;
+	h.required = MLK_REQUIRED_KNOWN + 1;
 	mlk_file_header_pack(bytes, &h);
 	assert_int_equal(mlk_reader_open_mem(&r, bytes, sizeof(bytes)), MLK_E_VERSION);
 	h.required = 0;
