@@ -209,24 +209,21 @@ int alloc_any(struct pt_regs *ctx)
 		result = at_return(ctx, cookie);
 	else
 		result = any_entry(ctx, cookie);
-	return sessions ? result : 0;
+	if (!sessions)
+		return 0;
+	return cookie & EVENT_RET ? NO_RETURN : result;
 }
 
 /*
- * With session links, all that those must not be on: functions whose returns must not be probed
- * (EVENT_BY_RET), the instructions by which these return, and munmap.  Session links ask the
+ * With session links, entries that those must not be on: of functions whose returns must not be
+ * probed (EVENT_BY_RET), and of munmap, of whose return nothing is asked.  Session links ask the
  * program about returns only in the processes that are recorded.  In a child, which has its
  * parent's breakpoints, they probe the return wherever they are.
  */
 SEC("uprobe")
 int alloc_entry(struct pt_regs *ctx)
 {
-	__u32 cookie = (__u32)bpf_get_attach_cookie(ctx);
-
-	if (cookie & EVENT_RET)
-		at_return(ctx, cookie);
-	else
-		any_entry(ctx, cookie);
+	any_entry(ctx, (__u32)bpf_get_attach_cookie(ctx));
 	return 0;
 }
 

@@ -157,7 +157,7 @@ static bool are_multi(const struct probes_opts *opts)
 
 bool probes_spare_handlers(const struct probes_opts *opts)
 {
-	return are_multi(opts) && kernel_has_sessions();
+	return are_multi(opts) && kernel_has_sessions() && !opts->by_ret;
 }
 
 int probes_load(struct probes **out, const struct probes_opts *opts, bool *judged)

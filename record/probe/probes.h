@@ -45,6 +45,7 @@ struct probes_opts {
 				 two pages */
 	const struct filter_opts *filters; /* borrowed for the call */
 	bool follow;			   /* report forks, and record the children as well */
+	bool by_ret;	/* no return is to be probed, also in children that are not recorded */
 	bool by_thread; /* one of the processes has a main thread that has ended: multi links,
 			   which go by it, would see nothing */
 };

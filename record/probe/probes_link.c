@@ -28,8 +28,8 @@ static const struct step {
 	} how; /* functions with return probes; the instructions by
 		  which others return; the entries of these */
 } steps[] = {{SITE_FREE, false, FUNC_FREE, BY_PROBE}, {SITE_ALLOC, true, FUNC_MALLOC, BY_PROBE},
-	     {SITE_ALLOC, true, 0, BY_PROBE},	      {SITE_ALLOC, false, 0, BY_PROBE},
-	     {SITE_FREE, false, 0, BY_PROBE},	      {SITE_ALLOC, false, 0, RET},
+	     {SITE_ALLOC, true, 0, BY_PROBE},	      {SITE_ALLOC, false, 0, RET},
+	     {SITE_ALLOC, false, 0, BY_PROBE},	      {SITE_FREE, false, 0, BY_PROBE},
 	     {SITE_ALLOC, false, 0, BY_RET},	      {SITE_ALLOC, false, FUNC_MALLOC, BY_PROBE}};
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -52,7 +52,7 @@ static struct bpf_program *program_of(const struct probes *p, const struct step 
 {
 	if (step->kind == SITE_FREE && step->only)
 		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
-	if (p->session && (step->how != BY_PROBE || (step->kind == SITE_FREE && !step->only)))
+	if (p->session && (step->how == BY_RET || (step->kind == SITE_FREE && !step->only)))
 		return p->skel->progs.alloc_entry;
 	if (!step->only || p->filtered)
 		return p->skel->progs.alloc_any;
@@ -64,7 +64,7 @@ static struct bpf_program *program_of(const struct probes *p, const struct step 
 /* Has it a link of the session kind?  That of an entry is for the return, too. */
 static bool is_session(const struct probes *p, const struct step *step)
 {
-	return p->session && step->how == BY_PROBE && step->kind == SITE_ALLOC;
+	return p->session && step->how != BY_RET && step->kind == SITE_ALLOC;
 }
 
 int probes_join_programs(struct probes *p)

@@ -199,7 +199,8 @@ static void loading_begin(struct loading *l, const struct session *s,
 				       .stack_limit = opts->stack_limit,
 				       .ring_size = opts->ring_size,
 				       .filters = &opts->filters,
-				       .follow = opts->follow};
+				       .follow = opts->follow,
+				       .by_ret = opts->allocators.returns == RETURNS_RET};
 	/* To find that out by loading the programs in vain takes as long as the rest. */
 	if (opts->link == PROBE_LINK_AUTO && !kernel_has_multi())
 		l->opts.link = PROBE_LINK_PERF;
