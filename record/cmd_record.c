@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -415,6 +414,7 @@ static int record_kernel(const struct record_opts *o)
 static int record_as(int argc, char **argv, int pipe, int told)
 {
 	struct record_opts o;
+	int status;
 
 	if (record_options_parse(&o, argc, argv))
 		return EXIT_RECORD_FAILED;
@@ -434,7 +434,9 @@ static int record_as(int argc, char **argv, int pipe, int told)
 	rlimits_raise();
 	if (o.kernel)
 		return record_kernel(&o);
-	return o.argv ? record_command(&o) : record_processes(&o);
+	status = o.argv ? record_command(&o) : record_processes(&o);
+	then_unwind_free(o.after);
+	return status;
 }
 
 int cmd_record(int argc, char **argv)

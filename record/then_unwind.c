@@ -21,7 +21,7 @@
 #define NICE 10 /* the program that was recorded may go on */
 
 struct then_unwind {
-	pid_t pid;
+	pid_t pid;  /* 0: it has ended */
 	int fd;	    /* the path goes there; its end ends the process */
 	bool begun; /* the path went there */
 };
@@ -170,18 +170,13 @@ static int wait_for_end(struct then_unwind *t)
 
 int then_unwind_finish(struct then_unwind *t)
 {
-	bool begun = t && t->begun;
-	int status = 0;
+	int status;
 
-	if (!t)
+	if (!t || !t->begun)
 		return 0;
-	if (begun)
-		status = wait_for_end(t);
-	if (t->fd >= 0)
-		close(t->fd);
-	if (!begun)
-		waitpid(t->pid, NULL, 0);
-	free(t);
+	t->begun = false;
+	status = wait_for_end(t);
+	t->pid = 0;
 	if (!status)
 		return 0;
 	if (status > 0 && WIFSIGNALED(status))
@@ -190,4 +185,15 @@ int then_unwind_finish(struct then_unwind *t)
 	else
 		log_error("the trace stays as it was recorded; 'mleak unwind' tries it again");
 	return -1;
+}
+
+void then_unwind_free(struct then_unwind *t)
+{
+	if (!t)
+		return;
+	if (t->fd >= 0)
+		close(t->fd);
+	if (t->pid)
+		waitpid(t->pid, NULL, 0);
+	free(t);
 }

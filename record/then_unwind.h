@@ -12,16 +12,19 @@
 struct then_unwind; /* opaque */
 
 /* Make it; @drop_raw: the trace is to keep no registers and stacks.  Call it before a command is
- * started and signals are blocked.  *@out ends with then_unwind_finish(), or with the recorder; it
- * is NULL on failure.  Returns 0, or -errno after one sentence was logged. */
+ * started and signals are blocked.  *@out is released with then_unwind_free(); it is NULL on
+ * failure.  Returns 0, or -errno after one sentence was logged. */
 int then_unwind_start(struct then_unwind **out, bool drop_raw);
 
 /* The trace at @path is whole and closed: unwind it.  Does not wait.  NULL is allowed. */
 void then_unwind_begin(struct then_unwind *t, const char *path);
 
-/* Wait for its end, and release it; NULL is allowed.  If it was begun, signals are blocked: one
- * that ends programs and comes now ends it, and the trace stays as it was recorded.  Returns 0, or
- * -1 after what is wrong was said; 0 if it was not begun. */
+/* If it was begun, wait for its end; NULL is allowed.  Signals are blocked: one that ends programs
+ * and comes now ends it, and the trace stays as it was recorded.  Returns 0, or -1 after what is
+ * wrong was said. */
 int then_unwind_finish(struct then_unwind *t);
+
+/* End it if it was not begun, and release @t; NULL is allowed. */
+void then_unwind_free(struct then_unwind *t);
 
 #endif
