@@ -91,7 +91,8 @@ $(O)/tests/bench/slices $(O)/tests/bench/format_speed: $(O)/tests/bench/%: $(O)/
 
 $(O)/tests/bench/unwind: $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unwind*.c)) \
 		$(filter $(O)/format/% $(O)/unwind/%,$(OBJ)) \
-		$(O)/report/base/array.o $(O)/report/base/hash_index.o $(O)/report/decode/unwind_history.o $(O)/report/trace/trace_modules.o $(O)/report/trace/address_spaces.o
+		$(addprefix $(O)/report/base/,array.o hash_index.o strings.o) $(O)/report/decode/unwind_history.o \
+		$(addprefix $(O)/report/trace/,trace_modules.o address_spaces.o named_spaces.o generated_names.o code_mapping.o interpreted.o code_lines.o)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
