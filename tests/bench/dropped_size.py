@@ -1,8 +1,9 @@
 """Bytes of a trace of `mleak record --unwind --drop-raw`, beside heaptrack's file of the same programs.
 
-usage: dropped_size.py MLEAK
+usage: dropped_size.py MLEAK [RANDOM_SERVER]
 
-Each program of trace_size.py, and a compile by clang, runs once for each, by the preloaded libraries.
+Each program of trace_size.py, a compile by clang, and the server of random sizes if it is given, runs
+once for each, by the preloaded libraries.
 The last column is the trace's size in parts of heaptrack's.
 """
 
@@ -24,7 +25,7 @@ def quietly(*command, **options):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
     mleak = sys.argv[1]
@@ -33,6 +34,8 @@ def main():
         chosen = programs(scratch)
         if shutil.which("clang++"):
             chosen["clang"] = compiler(CLANG_SOURCE)
+        if len(sys.argv) == 3:
+            chosen["random"] = [os.path.abspath(sys.argv[2])]
         for name, command in chosen.items():
             trace, dropped, heap = (os.path.join(scratch, name + end) for end in
                                     (".mlk", ".dropped.mlk", ".heaptrack"))
