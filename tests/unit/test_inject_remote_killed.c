@@ -310,11 +310,12 @@ static void run_epoll(struct told *told)
 	told->took_ns = clock_now_ns() - begin_ns;
 }
 
-static void its_time_goes_on(void **state)
+/* How long 600 ms took in a target that was interrupted after half of them. */
+static uint64_t time_of_interrupted(void)
 {
 	struct target_process t;
+	uint64_t took_ns;
 
-	(void)state;
 	start_target(&t, run_epoll);
 	wait_ready(&t);
 	usleep(300000);
@@ -323,8 +324,22 @@ static void its_time_goes_on(void **state)
 	wait_end(&t);
 	assert_int_equal(t.told->error, 0);
 	assert_int_equal(t.told->result, 0);
-	assert_in_range(t.told->took_ns, 598 * MS, 850 * MS);
+	took_ns = t.told->took_ns;
 	release_target(&t);
+	return took_ns;
+}
+
+/* If it began anew, it would take 900 ms each time; on a busy machine it may once. */
+static void its_time_goes_on(void **state)
+{
+	uint64_t took_ns = UINT64_MAX;
+
+	(void)state;
+	for (int tries = 0; tries < 20 && took_ns > 850 * MS; tries++) {
+		took_ns = time_of_interrupted();
+		assert_true(took_ns >= 598 * MS);
+	}
+	assert_true(took_ns <= 850 * MS);
 }
 
 /* The same, with nobody killed. */
