@@ -111,6 +111,7 @@ static int start(struct then_unwind *t, bool drop_raw)
 	if (!t->pid) {
 		ignore_signals();
 		close(fds[1]);
+		free(t); /* it is the recorder's */
 		exit(wait_and_unwind(fds[0], drop_raw));
 	}
 	close(fds[0]);
