@@ -18,8 +18,8 @@ void cache_trace_note(struct cache_trace *of, const struct mlk_chunk *chunk);
 
 /*
  * What the stacks of a trace with @header and the chunks @of depend on, if @dw unwinds them, where
- * @images were loaded: all chunks; for each module whether there is one, and if it is no part of
- * the trace, by what it is unwound; and this program, as it was built.
+ * @images were loaded: all chunks; for each module whether there is one, and by what it is
+ * unwound, wherever that was found; and this program, as it was built.
  */
 struct mlk_cache_key cache_key_of(const struct mlk_header *header, const struct cache_trace *of,
 				  const struct trace_modules *images, const struct dwunw *dw);

@@ -10,6 +10,13 @@
 
 /* From the unwinder into a trace */
 
+/* Bytes that a stack may take, by doc/trace-format.md 4.11: numbers below 2^32, twice, an address,
+ * and flags below 2^14. */
+#define STACK_BYTES 22
+
+/* The same of a module, but for its path and its id: their lengths, and where it was. */
+#define MODULE_BYTES 16
+
 struct stored_stacks {
 	const struct dwunw *dw;
 	const struct trace_modules *images;
@@ -18,6 +25,7 @@ struct stored_stacks {
 	struct mlk_unwound_stack *stacks;
 	uint32_t *allocs;
 	size_t nr_stacks, stacks_room, nr_allocs, allocs_room;
+	size_t module_bytes; /* of all modules */
 	/* by id of the unwinder: the number that it has in this chunk, if it has one */
 	struct number *numbers;
 	size_t numbers_room;
@@ -69,6 +77,8 @@ static int module_of(struct stored_stacks *unwound, const struct dwunw_frame *fr
 	query.hash = hash_word(image, key.bias);
 	added = intern(&unwound->modules.table, &query, &key, sizeof(key), number);
 	++*number;
+	if (added > 0) /* functions of generated code are modules, too: there may be many */
+		unwound->module_bytes += MODULE_BYTES + key.id.len + strlen(key.path);
 	return added < 0 ? added : 0;
 }
 
@@ -115,7 +125,7 @@ static int number_all(struct stored_stacks *unwound, uint32_t id)
 void stored_stacks_begin(struct stored_stacks *unwound)
 {
 	unwound->round++;
-	unwound->nr_stacks = unwound->nr_allocs = 0;
+	unwound->nr_stacks = unwound->nr_allocs = unwound->module_bytes = 0;
 	intern_release(&unwound->modules.table);
 }
 
@@ -131,9 +141,9 @@ int stored_stacks_add(struct stored_stacks *unwound, uint32_t id, uint32_t *numb
 	return err;
 }
 
-size_t stored_stacks_count(const struct stored_stacks *unwound)
+size_t stored_stacks_bytes(const struct stored_stacks *unwound)
 {
-	return unwound->nr_stacks;
+	return unwound->nr_stacks * STACK_BYTES + unwound->module_bytes;
 }
 
 void stored_stacks_get(const struct stored_stacks *unwound, struct mlk_unwound *to)

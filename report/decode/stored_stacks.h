@@ -26,16 +26,15 @@ void stored_stacks_begin(struct stored_stacks *unwound);
  * is that of @id.  Returns 0 or -ENOMEM. */
 int stored_stacks_add(struct stored_stacks *unwound, uint32_t id, uint32_t *number);
 
-/* How many stacks have a number. */
-size_t stored_stacks_count(const struct stored_stacks *unwound);
+/* So many bytes those that have a number take in a chunk, or less; without ALLOCs. */
+size_t stored_stacks_bytes(const struct stored_stacks *unwound);
 
 /* The stacks that have one, valid until the next is added; without events_crc and first_ns, and
  * without ALLOCs but those of stored_stacks_gather(). */
 void stored_stacks_get(const struct stored_stacks *unwound, struct mlk_unwound *to);
 
-/* Gather the stacks of the ALLOCs of @batch, where *@ids are the unwinder's; NULL: the
- * batch's own are.  *@to, without
- * events_crc, is valid until the next call.  Returns 0 or -ENOMEM. */
+/* Gather the stacks of the ALLOCs of @batch, where *@ids are the unwinder's; NULL: the batch's own
+ * are.  *@to, without events_crc, is valid until the next call.  Returns 0 or -ENOMEM. */
 int stored_stacks_gather(struct stored_stacks *unwound, const struct batch *batch,
 			 const uint32_t *ids, struct mlk_unwound *to);
 

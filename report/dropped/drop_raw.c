@@ -12,10 +12,9 @@
 
 /* A chunk is written when it has so much.  Each one has its stacks in it, so more are better: of
  * twice as many events, a compile by gcc takes two thirds of the bytes.  But a report holds some
- * chunks of events at a time, and a chunk has an end: of stacks that take 28 bytes it is near. */
+ * chunks of events at a time.  Beyond CHUNK_BYTES a chunk has room for the deepest stack. */
 #define CHUNK_EVENTS (512u << 10)
 #define CHUNK_BYTES  (3328u << 10)
-#define STACK_BYTES  24 /* that a stack may take, nearly always */
 
 /* Times are kept to so many parts of the whole at least, but no coarser than in milliseconds. */
 #define TIME_PARTS  16384
@@ -99,8 +98,7 @@ static int flush_chunk(struct drop_raw *drop)
 static bool is_chunk_full(const struct drop_raw *drop)
 {
 	return mlk_summary_events(drop->summary) >= CHUNK_EVENTS ||
-	       mlk_summary_bytes(drop->summary) + stored_stacks_count(drop->stacks) * STACK_BYTES >=
-		       CHUNK_BYTES;
+	       mlk_summary_bytes(drop->summary) + stored_stacks_bytes(drop->stacks) >= CHUNK_BYTES;
 }
 
 static int add_event(struct drop_raw *drop, const struct batch_event *from, const uint32_t *ids)
