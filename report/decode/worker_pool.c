@@ -22,7 +22,7 @@
 
 /* Chunks of a trace without stack bytes have many more events: memory for them is bounded, however
  * many processors there are. */
-#define DROPPED_SIZE  (16u << 20)  /* bytes of one, decoded */
+#define DROPPED_SIZE  (32u << 20)  /* bytes of one of 512K events, decoded */
 #define DROPPED_SHARE 8		   /* of the memory that is allowed, for all of them, */
 #define DROPPED_MOST  (256u << 20) /* but no more bytes: more would not make it faster */
 

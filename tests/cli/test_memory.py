@@ -71,7 +71,7 @@ class MemoryTest(Case):
         self.assertEqual(ends, {0, 2})
 
     def test_a_trace_without_stack_bytes_takes_no_more_for_more_threads(self):
-        """Of these, a decoded chunk takes 16 MiB."""
+        """Of these, a decoded chunk takes up to 32 MiB."""
         dropped = self.path("dropped.mlk")
         # what was alive is freed: so the chunks alone take memory
         trace = forge.Trace([forge.meta()])

@@ -127,8 +127,11 @@ class InstructionTest(LoadCase):
 def malloc_site(pid):
     """Offset in its file of the probe that process @pid has on malloc's entry."""
     for fd in os.listdir("/proc/%d/fdinfo" % pid):
-        with open("/proc/%d/fdinfo/%s" % (pid, fd)) as info:
-            text = info.read()
+        try:
+            with open("/proc/%d/fdinfo/%s" % (pid, fd)) as info:
+                text = info.read()
+        except FileNotFoundError:
+            continue  # the recorder has closed it since
         found = re.search(r"^%d\s+(0x[0-9a-f]+)\s" % MALLOC, text, re.M)
         if found:
             return found[1]
