@@ -49,6 +49,21 @@ class Terminal:
             raise AssertionError("%s; but the screen is:\n%s" % (error, seen["last"])) from error
         return seen["last"]
 
+    def wait_still(self, pattern):
+        """The same of a screen that stands still: while it is drawn, two looks see different ones."""
+        seen = []
+
+        def look():
+            seen.append(self.wait(pattern))
+            return seen[-1] in seen[-2:-1]
+
+        wait_until(look, "a screen that stands still")
+        return seen[-1]
+
+    def wait_same(self, expected):
+        """Until the screen is @expected."""
+        self.wait(r"\A%s\Z" % re.escape(expected))
+
     def status(self):
         wait_until(lambda: os.path.exists(self.done), "it does not end")
         with open(self.done) as done:

@@ -14,6 +14,7 @@ LIBRARY = "libjemalloc.so.2"
 PRELOADED = dict(os.environ, LD_PRELOAD=LIBRARY)
 USED, CHANGED, CACHED, OWN = 0, 1, 2, 6
 LARGE = 16 << 10  # bytes: a block of so many has pages of its own
+LARGEST = 224 << 10  # bytes: what jemalloc gives for the largest block of heap_target.c
 BASE = 2 << 20  # bytes: what jemalloc has for itself comes in multiples
 OPTIONS = ("narenas:1", "tcache:false", "lg_tcache_max:20", "lg_tcache_max:10",
            "background_thread:true", "percpu_arena:percpu", "slab_sizes:1-128:4",
@@ -34,10 +35,13 @@ class JemallocCase(HeapCase):
         return program
 
     def assert_lost(self, trace, true):
-        """All that is lost was lost by the program, and of its bytes 98 % are."""
-        for found, wanted in zip(self.lost(trace), true):
-            self.assertLessEqual(found, wanted)
-            self.assertGreater(found, wanted * 98 // 100)
+        """All that is lost was lost by the program, and 98 % of its blocks and bytes are.  Beside these one of the
+        largest may be missing, as below."""
+        blocks, size = self.lost(trace)
+        self.assertLessEqual(blocks, true[0])
+        self.assertLessEqual(size, true[1])
+        self.assertGreater(blocks, true[0] * 98 // 100)
+        self.assertGreater(size, true[1] * 98 // 100 - (LARGEST if blocks < true[0] else 0))
 
     def assert_all_lost(self, trace, true):
         """To the byte; but under load one of the six largest was missing in two runs of some hundred."""
