@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "format/chunk/chunk.h"
 #include "format/chunk/codec.h"
+#include "format/chunk/compress.h"
 #include "format/reader_state.h"
 #include "format/record/unwound.h"
 
@@ -119,7 +119,6 @@ int mlk_cache_open(struct mlk_reader **out, int fd, struct mlk_cache_key *key)
 
 struct mlk_cache_encoder {
 	ZSTD_CCtx *zstd;
-	int level;
 };
 
 int mlk_cache_encoder_new(struct mlk_cache_encoder **out, int zstd_level)
@@ -128,8 +127,7 @@ int mlk_cache_encoder_new(struct mlk_cache_encoder **out, int zstd_level)
 
 	if (!encoder)
 		return -ENOMEM;
-	encoder->level = zstd_level;
-	encoder->zstd = ZSTD_createCCtx();
+	encoder->zstd = mlk_compressor_new(zstd_level);
 	if (encoder->zstd)
 		return 0;
 	mlk_cache_encoder_free(encoder);
@@ -164,9 +162,8 @@ static int store_payload(struct mlk_cache_encoder *encoder, const struct mlk_enc
 		err = make_room(cached, payload->len);
 	if (err)
 		return err;
-	stored = ZSTD_compressCCtx(encoder->zstd, cached->bytes + MLK_CHUNK_HEADER,
-				   cached->room - MLK_CHUNK_HEADER, payload->buf, payload->len,
-				   encoder->level);
+	stored = mlk_compress(encoder->zstd, cached->bytes + MLK_CHUNK_HEADER,
+			      cached->room - MLK_CHUNK_HEADER, payload);
 	if (ZSTD_isError(stored))
 		return -ENOMEM; /* the room suffices by ZSTD_compressBound() */
 	h->flags = MLK_CHUNK_ZSTD;

@@ -68,6 +68,7 @@ int mlk_writer_open(struct mlk_writer **out, int fd, const struct mlk_meta *meta
 		return -ENOMEM;
 	w->losses_ns = meta->start_ns;
 	w->last_ns = meta->start_ns;
+	w->now_ns = meta->start_ns;
 	w->events.filter.mode = (enum mlk_stack_mode)meta->stack_mode;
 	err = getrandom(&w->salt, sizeof(w->salt), 0) == (ssize_t)sizeof(w->salt) ? 0 : -errno;
 	if (!err)
@@ -182,6 +183,7 @@ int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)
 		return w->err;
 	if (!w->nr_events) {
 		w->first_ns = event->time_ns;
+		w->begun_ns = w->now_ns;
 		mlk_encoder_begin(&w->events, w->first_ns);
 	}
 	err = mlk_encoder_add(&w->events, event);
@@ -342,12 +344,33 @@ void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses
 	w->losses = *losses;
 }
 
-int mlk_writer_flush(struct mlk_writer *w)
+/* Write the chunks beside the events. */
+static int flush_both_beside(struct mlk_writer *w)
 {
 	int err = flush_beside(w, &w->stacks);
 
+	return err ? err : flush_beside(w, &w->overruns);
+}
+
+int mlk_writer_flush_others(struct mlk_writer *w)
+{
+	int err = flush_both_beside(w);
+
 	if (!err)
-		err = flush_beside(w, &w->overruns);
+		err = flush_losses(w);
+	return err ? err : mlk_chunk_out_error(w->out, false);
+}
+
+int mlk_writer_flush_old(struct mlk_writer *w, uint64_t now_ns, uint64_t age_ns)
+{
+	w->now_ns = now_ns;
+	return w->nr_events && now_ns - w->begun_ns >= age_ns ? flush_events(w) : 0;
+}
+
+int mlk_writer_flush(struct mlk_writer *w)
+{
+	int err = flush_both_beside(w);
+
 	if (!err)
 		err = flush_events(w);
 	return err ? err : flush_losses(w);

@@ -69,14 +69,15 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
  * tid, time, flags, registers and stack count.  @known: bit r says that regs[r] holds a value; the
  * others are 0.  It is in @stack's size in the trace.
  *
- * Stacks are kept until the next mlk_writer_flush().  Returns as the calls above.
+ * Stacks are kept until the next mlk_writer_flush_others().  Returns as the calls above.
  */
 int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64_t known);
 
 /*
  * What was found written beyond a block's bounds.  @overrun's event counts as that of
  * mlk_writer_stack() does, its address and size as well.  Where the mode is redacted the bytes are
- * left out.  Overruns are kept until the next mlk_writer_flush().  Returns as the calls above.
+ * left out.  Overruns are kept until the next mlk_writer_flush_others().  Returns as the calls
+ * above.
  */
 int mlk_writer_overrun(struct mlk_writer *w, const struct mlk_overrun *overrun);
 
@@ -88,9 +89,19 @@ void mlk_writer_set_code(struct mlk_writer *w, const struct mlk_mapping *mapping
 /* Set the losses so far; they are in the header of every chunk written from now on. */
 void mlk_writer_set_losses(struct mlk_writer *w, const struct mlk_losses *losses);
 
-/* Hand the events kept so far, and the losses if they changed, to the thread that writes.  Returns
+/* Hand all that is kept so far, and the losses if they changed, to the thread that writes.  Returns
  * as the calls above. */
 int mlk_writer_flush(struct mlk_writer *w);
+/* The same without the events. */
+int mlk_writer_flush_others(struct mlk_writer *w);
+
+/*
+ * The same of the events alone, and only if the first of them came @age_ns ago or longer.  @now_ns
+ * is CLOCK_MONOTONIC in nanoseconds; an event counts as come when this was called before it, or at
+ * the trace's beginning.  So a chunk that has just begun waits for more events: short ones compress
+ * badly.
+ */
+int mlk_writer_flush_old(struct mlk_writer *w, uint64_t now_ns, uint64_t age_ns);
 
 /* Flush, mark the end of the recording at @time_ns, and wait until all is on the file.  With
  * MLK_END_ERROR the mark is tried even if a write failed before.  Returns as the calls above. */

@@ -18,6 +18,7 @@ struct mlk_writer {
 	struct mlk_encoder events;
 	uint32_t nr_events;
 	uint64_t first_ns, last_ns;
+	uint64_t now_ns, begun_ns;	    /* as last told, and before the chunk's first event */
 	struct mlk_beside stacks, overruns; /* the chunks of these being filled */
 	struct mlk_enc codes;		    /* functions of the next CODE chunk */
 	uint32_t nr_codes;

@@ -19,7 +19,7 @@
 #define EXEC_NS	 1000000u   /* and when a new program waits for its probes */
 #define PACE_NS	 100000u    /* however many events there are, we wait so long until we look again */
 #define BUSY_NS	 3000000u   /* if that is no longer than this, nothing need wake us */
-#define FLUSH_NS 250000000u /* how much of a recording a kill -9 may cost */
+#define FLUSH_NS 250000000u /* what came so long ago is not lost by a kill -9 */
 
 #define BUSY_RING (16u << 20) /* a smaller ring might be full before we look again */
 
@@ -221,6 +221,15 @@ static void switch_trace(struct loop *l, uint64_t now_ns)
 		switch_now(sw, switch_reason(sw, now_ns));
 }
 
+/* Events wait for others of their chunk until the first of them is old. */
+static void flush_old_events(struct loop *l, uint64_t now_ns)
+{
+	struct trace_out *out = &l->session->out;
+
+	if (!out->err)
+		trace_out_fail(out, mlk_writer_flush_old(out->writer, now_ns, FLUSH_NS));
+}
+
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -242,6 +251,7 @@ static void on_time(struct loop *l)
 		session_explain_quiet(l->session);
 	l->next_sample_ns = session_sample_memory(l->session, now_ns);
 	reach(l, now_ns);
+	flush_old_events(l, now_ns);
 	if (now_ns < l->next_flush_ns)
 		return;
 	session_flush(l->session);
@@ -290,6 +300,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	l.next_flush_ns = l.start_ns + FLUSH_NS;
 	l.next_reach_ns = opts->reach_ns ? l.start_ns + opts->reach_ns : 0;
 	progress_begin(&l.progress, l.start_ns);
+	flush_old_events(&l, l.start_ns);
 	open_loop(&l);
 	while (!l.reason && !s->out.err) {
 		wait_and_take(&l, drained);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
+#include "format/chunk/compress.h"
 #include "format/chunk/index.h"
 
 #define QUEUED_MAX 8 /* chunks of 1 MiB and more */
@@ -20,7 +20,7 @@ struct job {
 };
 
 struct mlk_chunk_out {
-	int fd, level;
+	int fd;
 	ZSTD_CCtx *zstd;
 	uint8_t *buf; /* of the thread: a header and the longest stored payload */
 	uint64_t seq; /* of the thread, as the index */
@@ -106,7 +106,7 @@ static int write_chunk(struct mlk_chunk_out *o, struct mlk_chunk *h, const struc
 	uint8_t *payload = o->buf + MLK_CHUNK_HEADER;
 	size_t raw = content->len, stored;
 
-	stored = ZSTD_compressCCtx(o->zstd, payload, MLK_STORED_MAX, content->buf, raw, o->level);
+	stored = mlk_compress(o->zstd, payload, MLK_STORED_MAX, content);
 	if (ZSTD_isError(stored))
 		return -ENOMEM; /* the room suffices by ZSTD_compressBound() */
 	h->flags = MLK_CHUNK_ZSTD;
@@ -220,11 +220,10 @@ int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zs
 		return -ENOMEM;
 	o->fd = fd;
 	o->bytes = bytes;
-	o->level = zstd_level;
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_cond_init(&o->changed, NULL);
 	o->buf = malloc(MLK_CHUNK_HEADER + MLK_STORED_MAX);
-	o->zstd = ZSTD_createCCtx();
+	o->zstd = mlk_compressor_new(zstd_level);
 	if (o->buf && o->zstd)
 		err = start_thread(o);
 	if (err)

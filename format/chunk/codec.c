@@ -90,6 +90,7 @@ void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id)
 
 void mlk_enc_columns(struct mlk_enc *e, const struct mlk_enc *columns, size_t nr)
 {
+	e->columns_at = e->len;
 	mlk_enc_u8(e, (uint8_t)nr);
 	for (size_t i = 0; i < nr; i++)
 		mlk_enc_uvar(e, columns[i].len);

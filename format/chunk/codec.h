@@ -19,7 +19,8 @@
 struct mlk_enc {
 	uint8_t *buf;
 	size_t len, room;
-	bool failed; /* out of memory: the content is incomplete */
+	size_t columns_at; /* where the table of the columns begins; 0: there are none */
+	bool failed;	   /* out of memory: the content is incomplete */
 };
 
 /* Free the bytes; then there are none. */
@@ -33,7 +34,8 @@ void mlk_enc_uvar_long(struct mlk_enc *e, uint64_t value); /* mlk_enc_uvar() */
 void mlk_enc_str(struct mlk_enc *e, const char *s);
 void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id);
 
-/* Columns: their number, the length of each, and then the bytes of each. */
+/* Columns: their number, the length of each, and then the bytes of each; behind something else, and
+ * once. */
 void mlk_enc_columns(struct mlk_enc *e, const struct mlk_enc *columns, size_t nr);
 
 /* Longer than MLK_MAX_STRING?  NULL is not. */

@@ -330,7 +330,7 @@ void session_reach_end(struct session *s);
 /* The same, and no more will be taken. */
 void session_reach_close(struct session *s);
 
-/* Put onto the file what has come so far. */
+/* Put onto the file what has come so far beside the events. */
 void session_flush(struct session *s);
 
 /* The trace ends with all that has come, and has @bytes; the recording goes on with another:

@@ -36,7 +36,7 @@ void session_flush(struct session *s)
 	mlk_writer_set_losses(s->out.writer, &losses);
 	if (s->memory.followed && s->memory.list.nr)
 		trace_out_fail(&s->out, memory_list_flush(&s->memory.list, s->out.writer));
-	trace_out_fail(&s->out, mlk_writer_flush(s->out.writer));
+	trace_out_fail(&s->out, mlk_writer_flush_others(s->out.writer));
 }
 
 /* Read the rings to their end, and take the frees that are kept.  Probes of life still run: a

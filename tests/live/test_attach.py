@@ -180,6 +180,19 @@ class AttachTest(Case):
         target.toggle("paused")
         self.assert_alive(target)
 
+    def test_recorder_killed_has_all_of_a_target_that_rests(self):
+        target = Forever(self)
+        target.toggle("paused")
+        mleak, trace = self.attach(target)
+        leaked = self.run_for(target, 0.3)
+        wait_until(lambda: parse_totals(self.mleak("report", trace).out).outstanding == leaked,
+                   "not all is written")
+        self.assertIsNone(mleak.poll())
+        mleak.kill()
+        self.finish(mleak)
+        self.assertEqual(parse_totals(self.mleak("report", trace).out).outstanding, leaked)
+        self.assert_alive(target)
+
     def test_two_recordings_one_after_the_other(self):
         target = Forever(self)
         target.toggle("paused")
