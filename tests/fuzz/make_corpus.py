@@ -64,6 +64,7 @@ def seed_chunk(traces):
              chunk(END, b"\1" + bytes(8), 1))
     for name, content in unwound():
         save("chunk", "unwound-" + name, b"\0" + wrapped(UNWOUND, content, 0))
+        save("cache", name, content)
 
     # As lists of payloads.
     meta = uvar(1) + text(b"server -x") + uvar(9) + text(uvar(4711))
