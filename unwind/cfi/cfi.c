@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "array.h"
+#include "unwind/cfi/cfi_points.h"
 #include "unwind/cfi/cfi_section.h"
+#include "unwind/cfi/cfi_spans.h"
 #include "unwind/cfi/cfi_table.h"
 #include "unwind/cfi/go_rows.h"
 #include "unwind/elf/addr_index.h"
@@ -146,8 +148,7 @@ static void pack_row(struct dwunw_cfi_row *row, const struct dwunw_cfi_rules *ru
 	*row = packed;
 }
 
-#define MAX_CHECKPOINTS 256
-#define FULLS_IN_CHUNK	16
+#define FULLS_IN_CHUNK 16
 
 /* Rules of FULL rows, which stay where they are. */
 struct fulls {
@@ -166,13 +167,13 @@ struct source {
 
 struct dwunw_cfi {
 	Elf *elf;
-	bool opened, debug_opened;	     /* the sections were looked for */
-	struct source eh, debug;	     /* debug is asked only when eh does not know */
-	struct dwunw_pclntab go;	     /* asked before both */
-	void *debug_owned;		     /* the uncompressed section, or NULL */
-	struct dwunw_cfi_checkpoint *points; /* of long FDEs */
-	size_t nr_points;
-	struct dwunw_addr_index index;
+	bool opened, debug_opened;	 /* the sections were looked for */
+	struct source eh, debug;	 /* debug is asked only when eh does not know */
+	struct dwunw_pclntab go;	 /* asked before both */
+	void *debug_owned;		 /* the uncompressed section, or NULL */
+	struct dwunw_cfi_points *points; /* of long FDEs; NULL: none was met */
+	struct dwunw_addr_index index;	 /* from an address to its row */
+	struct dwunw_cfi_spans spans;	 /* by the pair of eh.table that leads to the FDE */
 	struct dwunw_cfi_row *rows;
 	uint32_t nr_rows;
 	size_t room;
@@ -202,6 +203,7 @@ void dwunw_cfi_free(struct dwunw_cfi *cfi)
 	free(cfi->rows);
 	free(cfi->points);
 	dwunw_addr_index_release(&cfi->index);
+	dwunw_cfi_spans_release(&cfi->spans);
 	dwunw_cfi_table_release(&cfi->eh.table);
 	dwunw_cfi_table_release(&cfi->debug.table);
 	free(cfi->debug_owned);
@@ -230,39 +232,20 @@ static int open_debug_frame(struct dwunw_cfi *cfi)
 	return 0;
 }
 
-/* Choose the last checkpoint of @fde that is not after @addr. */
-static void choose_point(const struct dwunw_cfi *cfi, const struct dwunw_fde *fde, uint64_t addr,
-			 struct dwunw_cfi_checkpoint *point)
+/* The checkpoints for @fde.  NULL if it needs none, or without memory: that costs time. */
+static struct dwunw_cfi_points *points_for(struct dwunw_cfi *cfi, const struct dwunw_fde *fde)
 {
-	const struct dwunw_cfi_checkpoint *best = NULL;
-
-	for (size_t i = 0; i < cfi->nr_points; i++) {
-		const struct dwunw_cfi_checkpoint *p = &cfi->points[i];
-
-		if (p->entry == fde->entry && p->rules.start <= addr &&
-		    (!best || best->work < p->work))
-			best = p;
-	}
-	if (best)
-		*point = *best;
-}
-
-/* Keep @point for later, if there is room: one that is not kept costs time, nothing else. */
-static void keep_point(struct dwunw_cfi *cfi, const struct dwunw_cfi_checkpoint *point)
-{
+	if (fde->insns_end - fde->insns <= DWUNW_CFI_CHECKPOINT_LEN)
+		return NULL;
 	if (!cfi->points)
-		cfi->points = calloc(MAX_CHECKPOINTS, sizeof(*cfi->points));
-	if (cfi->points && cfi->nr_points < MAX_CHECKPOINTS)
-		cfi->points[cfi->nr_points++] = *point;
+		cfi->points = calloc(1, sizeof(*cfi->points));
+	return cfi->points;
 }
 
 static bool make_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t addr,
 		       struct dwunw_cfi_rules *rules)
 {
 	const struct dwunw_fde *fde = &source->fde;
-	struct dwunw_cfi_checkpoint point;
-	const uint8_t *before;
-	bool good;
 
 	if (source->initial_of != fde->cie_at + 1) {
 		source->initial_good = dwunw_cfi_rules_begin(&source->initial, fde);
@@ -271,24 +254,24 @@ static bool make_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t ad
 	/* Any other column for the return address is not of x86-64. */
 	if (!source->initial_good || fde->cie.ra != DWUNW_CFI_RA)
 		return false;
-	point.entry = before = NULL;
-	if (fde->insns_end - fde->insns <= DWUNW_CFI_CHECKPOINT_WORK)
-		return dwunw_cfi_rules_make(rules, fde, &source->initial, addr, &point);
-	choose_point(cfi, fde, addr, &point);
-	before = point.entry ? point.at : NULL;
-	good = dwunw_cfi_rules_make(rules, fde, &source->initial, addr, &point);
-	if (point.entry && point.at != before)
-		keep_point(cfi, &point);
-	return good;
+	return dwunw_cfi_rules_make(rules, fde, &source->initial, addr, points_for(cfi, fde));
 }
 
-/* The same as dwunw_cfi_rules_at(), of one section. */
-static int find_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t addr,
+/* The same as dwunw_cfi_rules_at(), of one section, whose table says @pair. */
+static int find_rules(struct dwunw_cfi *cfi, struct source *source, uint64_t addr, size_t pair,
 		      struct dwunw_cfi_rules *rules)
 {
-	int found = dwunw_cfi_table_find(&source->table, addr, &source->fde);
+	int found = dwunw_cfi_table_find(&source->table, addr, pair, &source->fde);
 
 	return found > 0 ? make_rules(cfi, source, addr, rules) : found;
+}
+
+/* The same, of .debug_frame. */
+static int find_debug_rules(struct dwunw_cfi *cfi, uint64_t addr, struct dwunw_cfi_rules *rules)
+{
+	if (!cfi->debug_opened && open_debug_frame(cfi))
+		return -ENOMEM;
+	return find_rules(cfi, &cfi->debug, addr, 0, rules);
 }
 
 int dwunw_cfi_rules_at(struct dwunw_cfi *cfi, uint64_t addr, struct dwunw_cfi_rules *rules)
@@ -297,12 +280,9 @@ int dwunw_cfi_rules_at(struct dwunw_cfi *cfi, uint64_t addr, struct dwunw_cfi_ru
 
 	if (!cfi->opened)
 		open_eh_frame(cfi);
-	found = find_rules(cfi, &cfi->eh, addr, rules);
-	if (found)
-		return found;
-	if (!cfi->debug_opened && open_debug_frame(cfi))
-		return -ENOMEM;
-	return find_rules(cfi, &cfi->debug, addr, rules);
+	found = find_rules(cfi, &cfi->eh, addr, dwunw_cfi_table_search(&cfi->eh.table, addr),
+			   rules);
+	return found ? found : find_debug_rules(cfi, addr, rules);
 }
 
 static int keep_full(struct dwunw_cfi *cfi, const struct dwunw_cfi_rules *rules,
@@ -322,30 +302,46 @@ static int keep_full(struct dwunw_cfi *cfi, const struct dwunw_cfi_rules *rules,
 	return 0;
 }
 
-static int fill_row(struct dwunw_cfi *cfi, struct dwunw_cfi_row *row, uint64_t addr)
+/* Fill the row after the last, for @addr, which @pair of .eh_frame_hdr belongs to. */
+static int fill_row(struct dwunw_cfi *cfi, uint64_t addr, size_t pair)
 {
+	struct dwunw_cfi_row *row = &cfi->rows[cfi->nr_rows];
 	struct dwunw_cfi_rules rules;
-	int found;
+	int found = find_rules(cfi, &cfi->eh, addr, pair, &rules);
+	const bool by_pair =
+		found > 0 && dwunw_cfi_table_leads_to(&cfi->eh.table, pair, &cfi->eh.fde);
 
-	if (!cfi->opened)
-		open_eh_frame(cfi);
-	if (dwunw_go_row(&cfi->go, addr, row))
-		return 0;
-	found = dwunw_cfi_rules_at(cfi, addr, &rules);
+	if (!found)
+		found = find_debug_rules(cfi, addr, &rules);
 	*row = (struct dwunw_cfi_row){.kind = DWUNW_CFI_NONE};
 	if (found <= 0)
 		return found;
 	pack_row(row, &rules);
-	return row->kind == DWUNW_CFI_FULL ? keep_full(cfi, &rules, &row->full) : 0;
+	if (row->kind == DWUNW_CFI_FULL && keep_full(cfi, &rules, &row->full))
+		return -ENOMEM;
+	if (by_pair)
+		dwunw_cfi_spans_add(&cfi->spans, pair, rules.start, rules.end, cfi->nr_rows);
+	return 0;
 }
 
-static int add_row(struct dwunw_cfi *cfi, uint64_t addr)
+/* Find the number of @addr's row, which becomes the last one if it is new. */
+static int new_row(struct dwunw_cfi *cfi, uint64_t addr, uint32_t *nr)
 {
-	if (grow_array(&cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*cfi->rows)) ||
-	    fill_row(cfi, &cfi->rows[cfi->nr_rows], addr) ||
-	    dwunw_addr_index_add(&cfi->index, addr, cfi->nr_rows))
+	size_t pair;
+
+	if (!cfi->opened)
+		open_eh_frame(cfi);
+	if (grow_array(&cfi->rows, cfi->nr_rows, &cfi->room, sizeof(*cfi->rows)))
 		return -ENOMEM;
-	cfi->nr_rows++;
+	if (!dwunw_go_row(&cfi->go, addr, &cfi->rows[cfi->nr_rows])) {
+		pair = dwunw_cfi_table_search(&cfi->eh.table, addr);
+		*nr = dwunw_cfi_spans_find(&cfi->spans, pair, addr);
+		if (*nr != DWUNW_NOT_FOUND)
+			return 0;
+		if (fill_row(cfi, addr, pair))
+			return -ENOMEM;
+	}
+	*nr = cfi->nr_rows++;
 	return 0;
 }
 
@@ -353,11 +349,9 @@ int dwunw_cfi_find(struct dwunw_cfi *cfi, uint64_t addr, const struct dwunw_cfi_
 {
 	uint32_t nr = dwunw_addr_index_find(&cfi->index, addr);
 
-	if (nr == DWUNW_NOT_FOUND) {
-		if (add_row(cfi, addr))
-			return -ENOMEM;
-		nr = cfi->nr_rows - 1;
-	}
+	if (nr == DWUNW_NOT_FOUND &&
+	    (new_row(cfi, addr, &nr) || dwunw_addr_index_add(&cfi->index, addr, nr)))
+		return -ENOMEM;
 	*row = &cfi->rows[nr];
 	return 0;
 }

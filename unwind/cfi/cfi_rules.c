@@ -1,6 +1,8 @@
 /* cfi_rules.c - see cfi_rules.h */
 #include "unwind/cfi/cfi_rules.h"
 
+#include "unwind/cfi/cfi_points.h"
+
 /* What copying all rules costs, beside an instruction. */
 #define COPY_WORK 8
 
@@ -21,8 +23,8 @@ struct machine {
 	bool bad;     /* an instruction makes no sense */
 	bool changed; /* since the last that was remembered */
 	uint32_t depth;
-	struct dwunw_cfi_checkpoint *point;
-	uint32_t point_work; /* when the last checkpoint was made */
+	struct dwunw_cfi_points *points; /* or NULL */
+	uint32_t point_work;		 /* when the last checkpoint was made */
 	struct remembered stack[DWUNW_CFI_MAX_REMEMBERED];
 };
 
@@ -35,13 +37,11 @@ static void copy_rules(struct dwunw_cfi_rules *to, const struct dwunw_cfi_rules 
 
 static void make_checkpoint(struct machine *m)
 {
-	if (!m->point || m->depth || m->work - m->point_work < DWUNW_CFI_CHECKPOINT_WORK)
+	if (m->depth || m->work - m->point_work < DWUNW_CFI_CHECKPOINT_WORK)
 		return;
 	m->point_work = m->work;
-	m->point->entry = m->fde->entry;
-	m->point->at = m->in.at;
-	m->point->work = m->work;
-	m->point->rules = *m->now;
+	if (m->points)
+		dwunw_cfi_points_add(m->points, m->fde->entry, m->in.at, m->work, m->now);
 }
 
 /* The instructions that follow are for addresses from @addr on. */
@@ -348,7 +348,7 @@ static void machine_init(struct machine *m, const struct dwunw_fde *fde,
 	m->work = m->depth = m->point_work = 0;
 	m->done = m->bad = false;
 	m->changed = true;
-	m->point = NULL;
+	m->points = NULL;
 }
 
 bool dwunw_cfi_rules_begin(struct dwunw_cfi_rules *initial, const struct dwunw_fde *fde)
@@ -364,15 +364,17 @@ bool dwunw_cfi_rules_begin(struct dwunw_cfi_rules *initial, const struct dwunw_f
 
 bool dwunw_cfi_rules_make(struct dwunw_cfi_rules *rules, const struct dwunw_fde *fde,
 			  const struct dwunw_cfi_rules *initial, uint64_t addr,
-			  struct dwunw_cfi_checkpoint *point)
+			  struct dwunw_cfi_points *points)
 {
+	const struct dwunw_cfi_checkpoint *point =
+		points ? dwunw_cfi_points_find(points, fde->entry, addr) : NULL;
 	struct machine m;
 
 	machine_init(&m, fde, rules, addr);
 	m.initial = initial;
-	m.point = point;
-	if (point->entry) {
-		*rules = point->rules;
+	m.points = points;
+	if (point) {
+		copy_rules(rules, &point->rules);
 		m.in.at = point->at;
 		m.work = m.point_work = point->work;
 	} else {

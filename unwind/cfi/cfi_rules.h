@@ -49,16 +49,7 @@ struct dwunw_cfi_rules {
 	bool signal;
 };
 
-/* A place within the instructions of an FDE from which they can be gone on with. */
-struct dwunw_cfi_checkpoint {
-	const uint8_t *entry;	      /* the FDE; NULL: there is no checkpoint */
-	const uint8_t *at;	      /* the next one */
-	uint32_t work;		      /* that was done up to here */
-	struct dwunw_cfi_rules rules; /* from rules.start on */
-};
-
-/* An FDE whose instructions are not longer than this is always gone through from its beginning. */
-#define DWUNW_CFI_CHECKPOINT_WORK 4096
+struct dwunw_cfi_points; /* checkpoints of long FDEs */
 
 /* Make the rules that the FDEs of @fde's CIE begin with.  Returns false as below. */
 bool dwunw_cfi_rules_begin(struct dwunw_cfi_rules *initial, const struct dwunw_fde *fde);
@@ -67,13 +58,12 @@ bool dwunw_cfi_rules_begin(struct dwunw_cfi_rules *initial, const struct dwunw_f
  * Make the rules at @addr, which @fde covers, out of its @initial ones.  Allocates nothing, and
  * reads only the entry.
  *
- * @point: where to go on from, of this FDE and not after @addr; or none.  It becomes a later one,
- *         when there was much to do.
+ * @points: checkpoints of the file, to go on from and to add to if the FDE is long; or NULL.
  *
  * Returns false when the instructions make no sense or are too many.
  */
 bool dwunw_cfi_rules_make(struct dwunw_cfi_rules *rules, const struct dwunw_fde *fde,
 			  const struct dwunw_cfi_rules *initial, uint64_t addr,
-			  struct dwunw_cfi_checkpoint *point);
+			  struct dwunw_cfi_points *points);
 
 #endif

@@ -74,30 +74,71 @@ static bool covers(struct dwunw_cfi_table *t, uint64_t at, uint64_t addr, struct
 	return dwunw_fde_read(fde, &t->section, at) && fde->start <= addr && addr < fde->end;
 }
 
-/* Find the pair for @addr and read its FDE.  False: it is none, or does not cover @addr; then
- * *is_gap is set if it is what its address says, and ends before. */
-static bool find_by_pairs(struct dwunw_cfi_table *t, uint64_t addr, struct dwunw_fde *fde,
-			  bool *is_gap)
+/* Search a table of the usual form.  Without a branch on what is compared, which would be predicted
+ * wrong every other time; what may be compared next is fetched meanwhile. */
+static size_t search_usual(const struct dwunw_cfi_table *t, uint64_t addr)
 {
-	size_t low = 0, high = t->nr_pairs;
+	const uint8_t *first = t->pairs;
+	int32_t at;
+
+	for (size_t nr = t->nr_pairs, half; nr > 1; nr -= half) {
+		const size_t next = (nr - nr / 2) / 2;
+
+		half = nr / 2;
+		__builtin_prefetch(first + 8 * next);
+		__builtin_prefetch(first + 8 * (half + next));
+		memcpy(&at, first + 8 * half, sizeof(at));
+		first += 8 * half & -(size_t)(t->base + (uint64_t)(int64_t)at <= addr);
+	}
+	return (size_t)(first - t->pairs) / 8;
+}
+
+size_t dwunw_cfi_table_search(const struct dwunw_cfi_table *table, uint64_t addr)
+{
+	size_t low = 0;
+
+	if (!table->nr_pairs)
+		return 0;
+	if (table->encoding == USUAL) {
+		low = search_usual(table, addr);
+	} else {
+		for (size_t nr = table->nr_pairs, half; nr > 1; nr -= half) {
+			half = nr / 2;
+			if (number(table, 2 * (low + half)) <= addr)
+				low += half;
+		}
+	}
+	return number(table, 2 * low) <= addr ? low + 1 : 0;
+}
+
+/* Where in the section the FDE of @pair is; beyond its end if it is none of it. */
+static uint64_t place_of(const struct dwunw_cfi_table *t, size_t pair)
+{
+	return number(t, 2 * pair - 1) - t->section.addr;
+}
+
+bool dwunw_cfi_table_leads_to(const struct dwunw_cfi_table *table, size_t pair,
+			      const struct dwunw_fde *fde)
+{
+	return pair && table->section.bytes &&
+	       place_of(table, pair) == (uint64_t)(fde->entry - table->section.bytes);
+}
+
+/* Read the FDE of @pair.  False: it is none, or does not cover @addr; then *is_gap is set if it is
+ * what its address says, and ends before. */
+static bool find_by_pair(struct dwunw_cfi_table *t, uint64_t addr, size_t pair,
+			 struct dwunw_fde *fde, bool *is_gap)
+{
 	uint64_t at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (number(t, 2 * middle) <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*is_gap = t->nr_pairs && !low;
-	if (!low)
+	*is_gap = t->nr_pairs && !pair;
+	if (!pair)
 		return false;
-	at = number(t, 2 * low - 1) - t->section.addr;
+	at = place_of(t, pair);
 	if (covers(t, at, addr, fde))
 		return true;
 	*is_gap = at < t->section.len && fde->section && fde->entry == t->section.bytes + at &&
-		  fde->start == number(t, 2 * low - 2) && fde->end <= addr;
+		  fde->start == number(t, 2 * pair - 2) && fde->end <= addr;
 	return false;
 }
 
@@ -180,13 +221,14 @@ static bool find_by_index(struct dwunw_cfi_table *t, uint64_t addr, struct dwunw
 	return false;
 }
 
-int dwunw_cfi_table_find(struct dwunw_cfi_table *table, uint64_t addr, struct dwunw_fde *fde)
+int dwunw_cfi_table_find(struct dwunw_cfi_table *table, uint64_t addr, size_t pair,
+			 struct dwunw_fde *fde)
 {
 	bool is_gap;
 
 	if (!table->section.len)
 		return 0;
-	if (find_by_pairs(table, addr, fde, &is_gap))
+	if (find_by_pair(table, addr, pair, fde, &is_gap))
 		return 1;
 	if (!table->checked) {
 		table->sound = is_sound(table);

@@ -34,8 +34,17 @@ void dwunw_cfi_table_init(struct dwunw_cfi_table *table, const struct dwunw_cfi_
 /* Free the index, and make an empty one. */
 void dwunw_cfi_table_release(struct dwunw_cfi_table *table);
 
-/* Find the FDE that covers @addr.  *fde is as for dwunw_fde_read().  Returns 1, 0 when there is
- * none, or -ENOMEM. */
-int dwunw_cfi_table_find(struct dwunw_cfi_table *table, uint64_t addr, struct dwunw_fde *fde);
+/* The pair that @addr belongs to, by a search in the table alone: its number plus one; or 0. */
+size_t dwunw_cfi_table_search(const struct dwunw_cfi_table *table, uint64_t addr);
+
+/* Find the FDE that covers @addr, of which dwunw_cfi_table_search() says @pair.  *fde is as for
+ * dwunw_fde_read().  Returns 1, 0 when there is none, or -ENOMEM. */
+int dwunw_cfi_table_find(struct dwunw_cfi_table *table, uint64_t addr, size_t pair,
+			 struct dwunw_fde *fde);
+
+/* Whether @pair, as above, leads to @fde.  Then it is found for all addresses that belong to the
+ * pair and that it covers. */
+bool dwunw_cfi_table_leads_to(const struct dwunw_cfi_table *table, size_t pair,
+			      const struct dwunw_fde *fde);
 
 #endif
