@@ -35,6 +35,24 @@ static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st,
 	return call ? RETURN : NO_RETURN;
 }
 
+/* A free of a thread that is not known yet, or within a call, or that may be left out. */
+static __noinline int any_free(struct pt_regs *ctx)
+{
+	__u64 addr = ctx->rdi;
+	struct thread_state *st = addr ? know_thread(ctx) : 0;
+	__u32 nested;
+
+	if (!st)
+		return 0;
+	nested = is_nested(st, ctx->rsp, FUNC_FREE);
+	if (nested && call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
+		return 0;	    /* sent when the operator was entered */
+	send_freed(st, FREED_NONE); /* it came before */
+	if (filter_free(st, addr))
+		record_free(st, addr, nested);
+	return 0;
+}
+
 /* What the kernel would refuse unmaps nothing; what a library unmaps, that allocates, never
  * counted. */
 static __noinline int munmap_entry(struct pt_regs *ctx, struct thread_state *st)
@@ -191,22 +209,42 @@ static __always_inline int is_at_entry(struct pt_regs *ctx)
 	return bpf_get_func_ip(ctx) == ctx->rip;
 }
 
+/* malloc and free: what is usual is done at once, the rest as for the others.  This knows of no
+ * filter, which would cost instructions even where there is none. */
+static __always_inline void note_malloc(struct pt_regs *ctx, struct thread_state *st)
+{
+	st->now.sp = ctx->rsp;
+	st->now.size = ctx->rdi;
+}
+
+/* Is it, unless this is an entry, the usual return of a malloc?  No other call is under way then:
+ * to note one within another is not usual. */
+static __always_inline int is_usual_return(const struct pt_regs *ctx, __u64 noted_sp)
+{
+	noted_sp += 8;
+	barrier_var(noted_sp); /* the other way round takes an instruction more */
+	return noted_sp == ctx->rsp && ctx->rax;
+}
+
 /*
  * All functions that return something, operator delete and munmap: their entries, their returns and
  * the instructions by which they return, as the cookie says.  One program, because what takes time
  * at an attach is what the verifier has to follow.
  *
  * With session links it is at a function's entry and at its return.  That way the return is probed
- * only where it is to be seen: not where that would kill the thread, either.
+ * only where it is to be seen: not where that would kill the thread, either.  free is in the same
+ * link then: what takes time at the end is that the kernel waits for each link.
  */
 SEC("uprobe")
 int alloc_any(struct pt_regs *ctx)
 {
 	__u32 cookie = (__u32)bpf_get_attach_cookie(ctx);
-	int result;
+	int result = NO_RETURN;
 
 	if (cookie & (EVENT_RET | EVENT_RETURN) || (sessions && !is_at_entry(ctx)))
 		result = at_return(ctx, cookie);
+	else if (sessions && cookie == FUNC_FREE)
+		any_free(ctx);
 	else
 		result = any_entry(ctx, cookie);
 	if (!sessions)
@@ -215,10 +253,10 @@ int alloc_any(struct pt_regs *ctx)
 }
 
 /*
- * With session links, entries that those must not be on: of functions whose returns must not be
- * probed (EVENT_BY_RET), and of munmap, of whose return nothing is asked.  Session links ask the
- * program about returns only in the processes that are recorded.  In a child, which has its
- * parent's breakpoints, they probe the return wherever they are.
+ * With session links, the entries that those must not be on: of functions whose returns must not be
+ * probed (EVENT_BY_RET).  Session links ask the program about returns only in the processes that
+ * are recorded.  In a child, which has its parent's breakpoints, they probe the return wherever
+ * they are.
  */
 SEC("uprobe")
 int alloc_entry(struct pt_regs *ctx)
@@ -235,39 +273,66 @@ struct {
 	__type(value, __u32);
 } general SEC(".maps");
 
-/* malloc and free have programs of their own: what is usual is done at once, the rest as for the
- * others.  They know of no filter, which costs instructions even where there is none: where one is
- * requested, malloc has the program above, and free the one below. */
-static __always_inline int note_malloc(struct pt_regs *ctx, struct thread_state *st)
-{
-	st->now.sp = ctx->rsp;
-	st->now.size = ctx->rdi;
-	return RETURN;
-}
-
-/* Is it, unless this is an entry, the usual return of a malloc?  No other call is under way then:
- * to note one within another is not usual. */
-static __always_inline int is_usual_return(const struct pt_regs *ctx, __u64 noted_sp)
-{
-	return noted_sp == ctx->rsp - 8 && ctx->rax;
-}
-
-/* This malloc is not usual: go on with alloc_any. */
-static __always_inline int as_others(struct pt_regs *ctx)
+/* This is not usual: go on with alloc_any.  It does not return but where that is missing. */
+static __always_inline void go_on(struct pt_regs *ctx)
 {
 	bpf_tail_call(ctx, &general, 0);
 	count(&drops.alloc); /* it is there */
-	return 0;
 }
 
+/* End the program with @result, a constant.  By instructions of its own: from one end for all, the
+ * usual ways would be a jump and a register away. */
+#define END_PROGRAM(result)                                    \
+	do {                                                   \
+		asm volatile("r0 = %0\n\texit" ::"i"(result)); \
+		__builtin_unreachable();                       \
+	} while (0)
+
+/*
+ * The same as alloc_any with session links and without a filter.  Only a malloc is noted by nothing
+ * but its stack pointer: its return needs no cookie.
+ *
+ * A thread without a call under way has none that could return.  (If one had been forgotten, its
+ * return would be noted as a call that never returns, and counted as such by the next.)
+ */
+SEC("uprobe")
+int alloc_session(struct pt_regs *ctx)
+{
+	struct thread_state *st = state_of_thread(ctx);
+	__u64 noted_sp = st ? st->now.sp : CALL_UNKNOWN;
+	__u32 cookie;
+
+	if (noted_sp == CALL_NONE) {
+		cookie = (__u32)bpf_get_attach_cookie(ctx);
+		if (cookie == FUNC_MALLOC) {
+			note_malloc(ctx, st);
+			END_PROGRAM(RETURN);
+		}
+		if (cookie == FUNC_FREE) {
+			if (ctx->rdi)
+				keep_freed(st, ctx->rdi);
+			END_PROGRAM(NO_RETURN);
+		}
+	} else if (st && !is_at_entry(ctx) && is_usual_return(ctx, noted_sp) &&
+		   record_usual(ctx, st)) {
+		st->now.sp = CALL_NONE;
+		END_PROGRAM(RETURN);
+	}
+	go_on(ctx);
+	return RETURN;
+}
+
+/* Without session links malloc and free have links and programs of their own.  Where a filter is
+ * requested, malloc has the program above, and free the one below. */
 SEC("uprobe")
 int malloc_entry(struct pt_regs *ctx)
 {
 	struct thread_state *st = state_of_thread(ctx);
 
 	if (!st || st->now.sp != CALL_NONE)
-		return as_others(ctx);
-	note_malloc(ctx, st);
+		go_on(ctx);
+	else
+		note_malloc(ctx, st);
 	return 0;
 }
 
@@ -277,46 +342,9 @@ int malloc_return(struct pt_regs *ctx)
 	struct thread_state *st = state_of_thread(ctx);
 
 	if (!st || !is_usual_return(ctx, st->now.sp) || !record_usual(ctx, st))
-		return as_others(ctx);
-	st->now.sp = CALL_NONE;
-	return 0;
-}
-
-/* A thread without a call under way has none that could return.  (If one had been forgotten, its
- * return would be noted as a call that never returns, and counted as such by the next.) */
-SEC("uprobe")
-int malloc_session(struct pt_regs *ctx)
-{
-	struct thread_state *st = state_of_thread(ctx);
-
-	__u64 noted_sp;
-
-	if (!st)
-		return as_others(ctx);
-	noted_sp = st->now.sp;
-	if (noted_sp == CALL_NONE)
-		return note_malloc(ctx, st);
-	if (is_at_entry(ctx) || !is_usual_return(ctx, noted_sp) || !record_usual(ctx, st))
-		return as_others(ctx);
-	st->now.sp = CALL_NONE;
-	return 0;
-}
-
-/* A free of a thread that is not known yet, or within a call, or that may be left out. */
-static __noinline int any_free(struct pt_regs *ctx)
-{
-	struct thread_state *st = know_thread(ctx);
-	__u64 addr = ctx->rdi;
-	__u32 nested;
-
-	if (!st)
-		return 0;
-	nested = is_nested(st, ctx->rsp, FUNC_FREE);
-	if (nested && call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
-		return 0;	    /* sent when the operator was entered */
-	send_freed(st, FREED_NONE); /* it came before */
-	if (filter_free(st, addr))
-		record_free(st, addr, nested);
+		go_on(ctx);
+	else
+		st->now.sp = CALL_NONE;
 	return 0;
 }
 
@@ -324,7 +352,7 @@ static __noinline int any_free(struct pt_regs *ctx)
 SEC("uprobe")
 int free_filtered(struct pt_regs *ctx)
 {
-	return ctx->rdi ? any_free(ctx) : 0;
+	return any_free(ctx);
 }
 
 /* The same without filters. */

@@ -50,18 +50,25 @@ static __always_inline void copy_regs(__u64 *to, const struct pt_regs *ctx)
 
 /* Stack bytes for which there is room in an event: a few sizes, because a ring's records have sizes
  * that the verifier knows.  0: for this many there is none.  The smallest holds a slice, the
- * largest everything that can be requested, wherever the stack pointer is. */
-static __always_inline __u32 room_for(__u32 len)
+ * largest everything that can be requested, wherever the stack pointer is.  @head bytes before it
+ * are added: to a constant, which takes no instruction. */
+static __always_inline __u32 room_behind(__u32 head, __u32 len)
 {
 	if (len <= 1088)
-		return len <= 192 ? 192 : len <= 576 ? 576 : 1088;
+		return head + (len <= 192 ? 192 : len <= 576 ? 576 : 1088);
 	if (len <= 4096)
-		return len <= 2048 ? 2048 : len <= 3072 ? 3072 : 4096;
+		return head + (len <= 2048 ? 2048 : len <= 3072 ? 3072 : 4096);
 	if (len <= 12288)
-		return len <= 8192 ? 8192 : 12288;
+		return head + (len <= 8192 ? 8192 : 12288);
 	if (len <= 24576)
-		return len <= 16384 ? 16384 : 24576;
-	return len <= 65600 ? 65600 : 0;
+		return head + (len <= 16384 ? 16384 : 24576);
+	return len <= 65600 ? head + 65600 : 0;
+}
+
+/* The same without anything before it. */
+static __always_inline __u32 room_for(__u32 len)
+{
+	return room_behind(0, len);
 }
 
 /* Where the copy of a stack begins. */
@@ -368,10 +375,10 @@ static __always_inline int record_usual(struct pt_regs *ctx, struct thread_state
 
 	if (take > st->stack_usual)
 		return 0;
-	room = room_for((__u32)take);
+	room = room_behind(sizeof(*e), (__u32)take);
 	if (!room)
 		return 0;
-	e = bpf_ringbuf_reserve(&front, sizeof(*e) + room, 0);
+	e = bpf_ringbuf_reserve(&front, room, 0);
 	word = event_word(EVENT_ALLOC, FUNC_MALLOC, 0);
 	if (!e) {
 		/* Found anew: to keep it for this would cost the others, too. */

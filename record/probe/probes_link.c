@@ -14,8 +14,8 @@
 
 /* Frees first, so that no block is seen allocated whose free is not; returns before entries, so
  * that no entry waits for a return that is not probed.  As long as nothing counts any order does.
- * Steps in a row with one program have one link, which goes from place to place in that order: to
- * close a link takes a grace period, and together they take less than one after the other.
+ * Steps with one program have one link, which goes from place to place in that order: to close a
+ * link takes a grace period, and the first to be closed does not wait for the others.
  */
 static const struct step {
 	enum site_kind kind;
@@ -48,23 +48,23 @@ static bool is_of_step(const struct alloc_site *site, const struct step *step)
 	return site->kind == step->kind && (step->only ? site->func == step->only : !has_own);
 }
 
-static struct bpf_program *program_of(const struct probes *p, const struct step *step)
-{
-	if (step->kind == SITE_FREE && step->only)
-		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
-	if (p->session && (step->how == BY_RET || (step->kind == SITE_FREE && !step->only)))
-		return p->skel->progs.alloc_entry;
-	if (!step->only || p->filtered)
-		return p->skel->progs.alloc_any;
-	if (p->session)
-		return p->skel->progs.malloc_session;
-	return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
-}
-
 /* Has it a link of the session kind?  That of an entry is for the return, too. */
 static bool is_session(const struct probes *p, const struct step *step)
 {
-	return p->session && step->how != BY_RET && step->kind == SITE_ALLOC;
+	return p->session && step->how != BY_RET;
+}
+
+static struct bpf_program *program_of(const struct probes *p, const struct step *step)
+{
+	if (p->session && !is_session(p, step))
+		return p->skel->progs.alloc_entry;
+	if (p->session)
+		return p->filtered ? p->skel->progs.alloc_any : p->skel->progs.alloc_session;
+	if (step->kind == SITE_FREE && step->only)
+		return p->filtered ? p->skel->progs.free_filtered : p->skel->progs.free_entry;
+	if (!step->only || p->filtered)
+		return p->skel->progs.alloc_any;
+	return step->is_return ? p->skel->progs.malloc_return : p->skel->progs.malloc_entry;
 }
 
 int probes_join_programs(struct probes *p)
@@ -73,6 +73,15 @@ int probes_join_programs(struct probes *p)
 
 	return bpf_map__update_elem(p->skel->maps.general, &first, sizeof(first), &general,
 				    sizeof(general), BPF_ANY);
+}
+
+/* Have @prog loaded, for links of that kind. */
+static void choose(const struct probes *p, struct bpf_program *prog, bool session)
+{
+	bpf_program__set_autoload(prog, true);
+	if (p->multi)
+		bpf_program__set_expected_attach_type(prog, session ? UPROBE_SESSION_ATTACH_TYPE
+								    : UPROBE_MULTI_ATTACH_TYPE);
 }
 
 void probes_choose_programs(struct probes *p)
@@ -84,14 +93,9 @@ void probes_choose_programs(struct probes *p)
 		if (bpf_program__type(prog) == BPF_PROG_TYPE_KPROBE)
 			bpf_program__set_autoload(prog, false);
 	}
-	for (size_t i = 0; i < NR_STEPS; i++) {
-		prog = program_of(p, &steps[i]);
-		bpf_program__set_autoload(prog, true);
-		if (p->multi)
-			bpf_program__set_expected_attach_type(
-				prog, is_session(p, &steps[i]) ? UPROBE_SESSION_ATTACH_TYPE
-							       : UPROBE_MULTI_ATTACH_TYPE);
-	}
+	choose(p, p->skel->progs.alloc_any, p->session); /* that others go on with */
+	for (size_t i = 0; i < NR_STEPS; i++)
+		choose(p, program_of(p, &steps[i]), is_session(p, &steps[i]));
 }
 
 size_t probes_programs(const struct probes *p, int *fds)
@@ -134,21 +138,31 @@ static void add_step(struct places *places, const struct alloc_object *o, const 
 			  EVENT_RET | (o->returns.v[i].is_memset ? EVENT_RET_MEMSET : 0));
 }
 
-/* How many steps from @first on have its link, too? */
-static size_t steps_alike(const struct probes *p, const struct step *first)
+/* Does a session link do by its entries what @step is for? */
+static bool is_done_at_entry(const struct probes *p, const struct step *step)
 {
-	const struct step *step = first + 1;
-
-	while (step < steps + NR_STEPS && program_of(p, step) == program_of(p, first) &&
-	       step->is_return == first->is_return)
-		step++;
-	return (size_t)(step - first);
+	return is_session(p, step) && step->is_return;
 }
 
-/* All sites of @set that @nr steps from @first on are for, on @file: one multi link, or a perf
- * event for each.  At the beginning, if it takes its time, one link each, which p->placing is to
- * make. */
-static int link_steps(struct probes *p, const struct step *first, size_t nr, struct link_set *set,
+static bool have_same_link(const struct probes *p, const struct step *a, const struct step *b)
+{
+	return program_of(p, a) == program_of(p, b) &&
+	       (is_session(p, a) || a->is_return == b->is_return);
+}
+
+/* Is it the first of those with its link? */
+static bool begins_link(const struct probes *p, const struct step *step)
+{
+	for (const struct step *before = steps; before < step; before++)
+		if (have_same_link(p, before, step))
+			return false;
+	return true;
+}
+
+/* All sites of @set that @first and the other steps with its link are for, on @file: one multi
+ * link, or a perf event for each.  At the beginning, if it takes its time, one link each, which
+ * p->placing is to make. */
+static int link_steps(struct probes *p, const struct step *first, struct link_set *set,
 		      const struct target *t, int file)
 {
 	struct places places = {.nr = 0};
@@ -161,9 +175,9 @@ static int link_steps(struct probes *p, const struct step *first, size_t nr, str
 	bool one_each = !p->multi || places_together(p);
 	int err = 0;
 
-	for (size_t i = 0; i < nr; i++)
-		if (!is_session(p, &first[i]) || !first[i].is_return) /* else its entry does it */
-			add_step(&places, set->object, &first[i]);
+	for (const struct step *step = first; step < steps + NR_STEPS; step++)
+		if (have_same_link(p, first, step) && !is_done_at_entry(p, step))
+			add_step(&places, set->object, step);
 	for (uint32_t i = 0; !err && i < places.nr; i += l.nr) {
 		l.nr = places.nr - i < HELPER_MAX_PROBES ? places.nr - i : HELPER_MAX_PROBES;
 		if (one_each)
@@ -218,14 +232,13 @@ static int link_new(struct probes *p, struct links *links, const struct target *
 		if (is_new[i] && !links_add(links, &a->v[i]))
 			return -ENOMEM;
 	}
-	for (size_t s = 0, alike; !err && s < NR_STEPS; s += alike) {
-		alike = steps_alike(p, &steps[s]);
-		for (size_t i = 0; !err && i < a->nr; i++) {
+	for (size_t s = 0; !err && s < NR_STEPS; s++) {
+		for (size_t i = 0; !err && i < a->nr && begins_link(p, &steps[s]); i++) {
 			struct link_set *set = links_find(links, &a->v[i]);
 			uint64_t begun_ns = clock_now_ns();
 
 			if (is_new[i])
-				err = link_steps(p, &steps[s], alike, set, t, a->v[i].fd);
+				err = link_steps(p, &steps[s], set, t, a->v[i].fd);
 			p->waits |= clock_now_ns() - begun_ns > SLOW_NS;
 		}
 	}

@@ -26,13 +26,15 @@ BPF_ENABLE_STATS = 32
 BPF_STATS_RUN_TIME = 0
 WARM_UP = 30000  # pairs: the small ring has been round often
 PAIRS, PIECES = 25000, 8
-NAMES = {("uprobe_multi", "1"): "malloc's entry (before Linux 6.13), or both", ("uretprobe_multi", "1025"): "malloc's return",
+NAMES = {("uprobe_multi", "1"): "malloc's entry", ("uretprobe_multi", "1025"): "malloc's return",
          ("uprobe_multi", "64"): "free's entry"}  # by enum event_func and EVENT_RETURN, bpf/event.h
+ALL = "both of malloc, and free's entry"  # session links, Linux 6.13
 
 
 def names(pid):
     """{id of a program: what it stands on} of the recorder @pid."""
-    return {number: NAMES[kind, cookie] for kind, number, cookies in xlated.linked(pid)
+    return {number: ALL if {"1", "64"} <= set(cookies) else NAMES[kind, cookie]
+            for kind, number, cookies in xlated.linked(pid)
             for cookie in cookies if (kind, cookie) in NAMES}
 
 
