@@ -318,7 +318,7 @@ class PrivilegesTest(FaultCase):
         text = self.functions(target.pid)
         mleak = self.attach(target.pid)
         ours = {number for _, number, _ in xlated.linked(mleak.pid)}
-        self.assertGreaterEqual(len(ours & self.bpf_programs()), 3)
+        self.assertTrue(ours & self.bpf_programs(), "where are the programs?")
         self.assertNotEqual(self.functions(target.pid), text, "where are the breakpoints?")
         helper = self.helper_of(mleak.pid)
         mleak.kill()
