@@ -19,7 +19,7 @@
 struct mlk_enc {
 	uint8_t *buf;
 	size_t len, room;
-	size_t columns_at; /* where the table of the columns begins; 0: there are none */
+	size_t columns_at; /* where the table of the last columns begins; 0: there are none */
 	bool failed;	   /* out of memory: the content is incomplete */
 };
 
@@ -34,8 +34,7 @@ void mlk_enc_uvar_long(struct mlk_enc *e, uint64_t value); /* mlk_enc_uvar() */
 void mlk_enc_str(struct mlk_enc *e, const char *s);
 void mlk_enc_id(struct mlk_enc *e, const struct mlk_id *id);
 
-/* Columns: their number, the length of each, and then the bytes of each; behind something else, and
- * once. */
+/* Columns: their number, the length of each, and then the bytes of each; behind something else. */
 void mlk_enc_columns(struct mlk_enc *e, const struct mlk_enc *columns, size_t nr);
 
 /* Longer than MLK_MAX_STRING?  NULL is not. */

@@ -10,8 +10,9 @@
  * NULL: out of memory. */
 ZSTD_CCtx *mlk_compressor_new(int level);
 
-/* Compress @payload to @to, where ZSTD_compressBound() bytes of it are enough room.  Returns the
- * bytes of the frame, or what ZSTD_isError() tells. */
+/* Compress @payload to @to, where ZSTD_compressBound() bytes of it are enough room.  If it has
+ * columns twice, as UNWOUND has, blocks end with the last ones.  Returns the bytes of the frame, or
+ * what ZSTD_isError() tells. */
 size_t mlk_compress(ZSTD_CCtx *zstd, void *to, size_t room, const struct mlk_enc *payload);
 
 #endif
