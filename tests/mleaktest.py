@@ -265,6 +265,7 @@ class Case(unittest.TestCase):
     maxDiff = 4000
     program = MLEAK
     preloaded = False  # whether commands are recorded by the preloaded library: see backends.py
+    may_lose = False  # whether threads allocate without pause, so that rings may fill where CPUs are few
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="mleak-test-", dir="/tmp")
@@ -342,9 +343,11 @@ class Case(unittest.TestCase):
         return result
 
     def report(self, trace, *args, **options):
-        """Stdout of `mleak report` on a trace that has nothing wrong."""
+        """Stdout of `mleak report` on a trace that has nothing wrong, but for what may_lose allows."""
         result = self.mleak("report", *args, trace, **options)
-        self.assertEqual((result.status, result.err), (0, ""))
+        warning = r"mleak: warning: \d+ events were lost while .*\n" if self.may_lose else ""
+        self.assertRegex(result.err, r"\A(%s)?\Z" % warning)
+        self.assertEqual(result.status, 0, result.err)
         return result.out
 
     def assert_truths(self, folded, truths):

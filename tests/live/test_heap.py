@@ -274,7 +274,7 @@ class ReachCommandTest(HeapCase):
 
 @needs_bpf
 class RecordTest(HeapCase):
-    preloaded = False
+    preloaded, may_lose = False, True
 
     def test_a_recording_has_blocks_from_before_and_its_own(self):
         process, told = self.begin([self.build(), "churn"])

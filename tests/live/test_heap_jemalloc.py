@@ -184,7 +184,7 @@ class JemallocTest(JemallocCase):
 
 @needs_bpf
 class RecordTest(JemallocCase):
-    preloaded = False
+    preloaded, may_lose = False, True
 
     def test_a_recording_has_blocks_from_before_and_its_own(self):
         trace, told = self.recorded(PRELOADED)

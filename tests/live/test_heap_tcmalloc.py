@@ -144,7 +144,7 @@ class TcmallocTest(TcmallocCase):
 
 @needs_bpf
 class RecordTest(TcmallocCase):
-    preloaded = False
+    preloaded, may_lose = False, True
 
     def test_a_recording_has_blocks_from_before_and_its_own(self):
         trace, told = self.recorded(PRELOADED)
