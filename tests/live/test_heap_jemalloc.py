@@ -1,7 +1,6 @@
 """Blocks of jemalloc that nobody saw allocated: found without symbols, as the program and jemalloc
 itself count them."""
 
-import json
 import os
 import re
 import subprocess
@@ -78,13 +77,8 @@ class JemallocCase(HeapCase):
     def recorded(self, env):
         """A trace of a process that had begun before, and what it said."""
         process, told = self.begin([self.compiled("heap_target"), "churn"], env=env)
-        trace = self.path("x.mlk")
-        record = self.finish(self.start_mleak("record", "--reach", "-p", str(process.pid), "-d", "1",
-                                              "-o", trace))
-        self.assertEqual(record.status, 0, record.err)
-        document = json.loads(self.report(trace, "--format=json"))
-        self.assertEqual(document["reach"][0]["blocks"]["lost"]["blocks"], 0)
-        self.assertGreater(document["totals"]["allocated"]["blocks"], 1000)
+        trace = self.recording(process)
+        self.assert_own(trace)
         return trace, told
 
     def check_leaker(self, program, **options):
@@ -127,7 +121,7 @@ class JemallocTest(JemallocCase):
             self.assertGreater(held, told["kept"][0] * 98 // 100)
             # what only registers hold seems lost, which is told: the block that a thread frees and gets
             # again all the time; more where passes differ, which is told, too
-            reach = json.loads(self.report(trace, "--format=json"))["reach"][0]
+            reach = self.document(trace)["reach"][0]
             doubtful = reach["running_threads"] if reach["settled"] else 23
             self.assertLessEqual(self.lost(trace)[0], lost[0] + doubtful)
             self.assertGreater(self.lost(trace)[0], lost[0] * 98 // 100)

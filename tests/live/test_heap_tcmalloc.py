@@ -96,7 +96,7 @@ class TcmallocTest(TcmallocCase):
                 self.assertGreaterEqual(held, told["kept"][0])
                 continue
             # what only registers hold seems lost, which is told, and more where passes differ
-            reach = json.loads(self.report(trace, "--format=json"))["reach"][0]
+            reach = self.document(trace)["reach"][0]
             doubtful = reach["running_threads"] if reach["settled"] else 23
             self.assertLessEqual(self.lost(trace)[0], lost[0] + ITS_OWN[0] + doubtful)
 
