@@ -37,7 +37,8 @@ servers:
 FILTER      = $(if $(T),--filter '$(T)',--quick)
 CHECK_UNIT  = $(shell python3 tests/run.py --programs $(FILTER))
 # Nothing of cli/ is wanted when the regex begins with unit/.
-CHECK_CLI   = $(if $(filter unit/%,$(T)),,all samples $(TOOLS) $(ORACLE) $(if $(T),$(EXACT)) \
+CHECK_CLI   = $(if $(filter unit/%,$(T)),,all samples $(TOOLS) $(ORACLE) \
+		$(if $(T),$(EXACT),$(filter-out $(EXACT_STRESS),$(EXACT))) \
 		$(if $(shell command -v $(SCDOC)),man))
 
 # Without sanitizers and optimisation of the whole: that takes less than a minute after a change.

@@ -154,12 +154,6 @@ def needs_bpf(case_class):
     return case_class
 
 
-def takes_long(test):
-    """Decorator of a class or method: `make check` leaves it out."""
-    test.long = True
-    return test
-
-
 # Processes
 
 def descendants(pid):

@@ -3,12 +3,14 @@
 
 usage: run.py [--build DIR] [--filter REGEX] [--jobs N] [--quick] [--programs]
               [unit] [cli] [live] [load] [guest]
+       run.py --times LOG
 
 The tests in guest/ are for a machine of their own, which tests/kernels/check.py boots: they change settings
 of the kernel.  They run only if they are named.
 
 A filter is searched in names like unit/test_reader/cuts, cli/test_report.ReportTest.test_empty.
---quick leaves out what takes long, tests marked by takes_long().
+--quick leaves out what takes long: the tests in tests/long.txt.
+--times makes that list anew by what LOG says, which a run of this has printed, and runs nothing.
 --programs prints which programs of unit/ have such tests, by their sources, and runs nothing.
 N tests run at once, one more than there are CPUs unless said: many of them mostly wait.
 Prints one line a test as it ends, then the details of failures, then the sum.
@@ -22,9 +24,11 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.dont_write_bytecode = True
+import longlist
 import workers
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
@@ -33,7 +37,6 @@ GUEST = "guest"
 UNIT_TIMEOUT_SECONDS = 900
 # Stops threads, which have to come to run for that in time: beside other tests they may not.
 PROGRAMS_ALONE = ("test_unwind_reader",)
-PROGRAMS_LONG = ("test_format_damage",)
 
 
 class Tally:
@@ -42,10 +45,11 @@ class Tally:
     def __init__(self):
         self.passed = 0
         self.skipped = 0
+        self.left_out = 0   # tests and programs that take long
         self.failures = []  # (name, details)
 
     def line(self, name, outcome, seconds):
-        # An unknown time is that of a cmocka test: the program tells only of all together.
+        # An unknown time is that of a cmocka test: known is only that of the program, told when it ended.
         spent = "" if seconds is None else "  %.2f s" % seconds
         print("%-70s %s%s" % (name, outcome, spent), flush=True)
 
@@ -62,11 +66,13 @@ class Tally:
         self.line(name, "FAILED", seconds)
 
     def take(self, outcome, name, details, seconds):
-        """A test's @outcome, "ok", "skip" or "fail", with the reason or what is wrong."""
+        """A test's @outcome, "ok", "skip" or "fail", with the reason or what is wrong; or "ended", a program's."""
         if outcome == "ok":
             self.ok(name, seconds)
         elif outcome == "skip":
             self.skip(name, details, seconds)
+        elif outcome == "ended":
+            self.line(name, outcome, seconds)
         else:
             self.fail(name, details, seconds)
 
@@ -75,6 +81,8 @@ class Tally:
             print("\n--- %s\n%s" % (name, details.rstrip()))
         if self.failures:
             print()
+        if self.left_out:
+            print("%d tests and programs that take long were left out, those in tests/long.txt" % self.left_out)
         print("%d passed, %d failed, %d skipped" % (self.passed, len(self.failures), self.skipped))
         return 0 if self.passed and not self.failures else 1
 
@@ -167,7 +175,9 @@ class Program:
         self.names = [self.name]
 
     def run(self, tell):
+        started = time.monotonic()
         status, out, err = run_program(self.path)
+        seconds = time.monotonic() - started
         planned, tests = parse_tap(out)
         for outcome, name, details, _ in tests:
             name = self.name + "/" + name
@@ -176,6 +186,7 @@ class Program:
         fault = program_fault(status, planned, tests)
         if fault and self.wanted(self.name + "/"):
             tell("fail", self.name, "%s\n%s\n%s" % (fault, out[-2000:], err[-8000:]), None)
+        tell("ended", self.name, "", seconds)
 
 
 def programs_of(build, wanted):
@@ -193,32 +204,51 @@ def each_test(suite):
             yield test
 
 
-def takes_long(test):
-    return getattr(test, "long", False) or getattr(getattr(test, test._testMethodName), "long", False)
-
-
-def groups_of(suite, wanted, quick):
-    if suite == "unit":
-        return [program for program in programs_of(os.environ["MLEAK_BUILD"], wanted)
-                if not quick or os.path.basename(program.path) not in PROGRAMS_LONG]
+def tests_of(suite):
+    """The unittest tests of @suite; none where it has not been copied."""
     directory = os.path.join(TESTS, suite)
     if not glob.glob(os.path.join(directory, "test_*.py")):
         return []
-    found = unittest.TestLoader().discover(directory, "test_*.py", directory)
-    return workers.groups_of(suite, [test for test in each_test(found)
-                                     if wanted(suite + "/" + test.id()) and not (quick and takes_long(test))])
+    return list(each_test(unittest.TestLoader().discover(directory, "test_*.py", directory)))
 
 
-def run(suites, wanted, quick, jobs, tally):
-    """Run the tests of @suites, @jobs at once, but with @quick not the long ones; returns the exit status."""
+def names_of_all():
+    """The names of all unittest tests, and of all programs of tests."""
+    yield from ("unit/" + name for name in programs_named(lambda _: True))
+    for suite in (*SUITES, GUEST):
+        yield from (suite + "/" + test.id() for test in tests_of(suite))
+
+
+def groups_of(suite, wanted, long, tally):
+    """What is to run of @suite; @tally counts what is not, for its name is in @long."""
+    def is_short(name):
+        tally.left_out += name in long
+        return name not in long
+
+    if suite == "unit":
+        return [program for program in programs_of(os.environ["MLEAK_BUILD"], wanted) if is_short(program.name)]
+    return workers.groups_of(suite, [test for test in tests_of(suite)
+                                     if wanted(suite + "/" + test.id()) and is_short(suite + "/" + test.id())])
+
+
+def run(suites, wanted, long, jobs, tally):
+    """Run the tests of @suites, @jobs at once, but not those in @long; returns the exit status."""
     try:
-        groups = [group for suite in (*SUITES, GUEST) if suite in suites for group in groups_of(suite, wanted, quick)]
+        groups = [group for suite in (*SUITES, GUEST) if suite in suites
+                  for group in groups_of(suite, wanted, long, tally)]
         workers.Crew(groups, tally).run(jobs)
     except KeyboardInterrupt:
         tally.finish()
         print("interrupted")
         return 130
     return tally.finish()
+
+
+def write_long(log):
+    """Make tests/long.txt anew by the text of a log; what is no test any more is not in it."""
+    there = set(names_of_all())
+    times = {name: seconds for name, seconds in longlist.times_in(log).items() if name in there}
+    longlist.write(longlist.choose(times, there & set(longlist.read())))
 
 
 def main():
@@ -229,7 +259,8 @@ def main():
                         help="run only tests whose name has a match")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1, metavar="N",
                         help="tests to run at once (default: one more than there are CPUs)")
-    parser.add_argument("--quick", action="store_true", help="leave out tests that take long")
+    parser.add_argument("--quick", action="store_true", help="leave out the tests in tests/long.txt")
+    parser.add_argument("--times", metavar="LOG", help="make tests/long.txt anew by the log of a run of all tests")
     parser.add_argument("--programs", action="store_true",
                         help="print which programs of unit/ have tests that the filter finds")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="unit, cli, live, load (default: these), guest")
@@ -243,13 +274,18 @@ def main():
     if args.programs:
         print(*programs_named(wanted))
         return 0
+    if args.times:
+        with open(args.times, encoding="utf-8", errors="replace") as log:
+            write_long(log.read())
+        return 0
     # Ignored where this runs in a script's background; the programs under test must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ["MLEAK_BUILD"] = os.path.abspath(args.build)
     # A second report of a trace is to unwind it, too; what the cache does is tested by itself.
     os.environ.setdefault("MLEAK_CACHE", "never")
-    return run(args.suites or SUITES, wanted, args.quick, max(1, args.jobs), Tally())
+    long = longlist.read() if args.quick else ()
+    return run(args.suites or SUITES, wanted, set(long), max(1, args.jobs), Tally())
 
 
 if __name__ == "__main__":

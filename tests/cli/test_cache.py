@@ -4,7 +4,6 @@ import os
 import shutil
 import struct
 
-from mleaktest import takes_long
 from unwindtest import EVENTS, GOLDEN, MODULE, VIEWS, UnwindCase, chunks_of, join
 
 KERNEL = next(path for path in GOLDEN if "kernel" in path)
@@ -54,7 +53,6 @@ class CacheCase(UnwindCase):
 
 
 class SameTest(CacheCase):
-    @takes_long
     def test_all_views_are_the_same(self):
         for trace in USERS:
             shutil.copy(trace, self.path_of)

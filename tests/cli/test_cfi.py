@@ -6,7 +6,7 @@ import sys
 import tempfile
 import unittest
 
-from mleaktest import BUILD, TESTS, takes_long
+from mleaktest import BUILD, TESTS
 
 sys.path.insert(0, os.path.join(TESTS, "oracle"))
 import cfi_oracle  # noqa: E402
@@ -30,7 +30,6 @@ int many(int a, int b, int c, int d, int e, int f)
 """
 
 
-@takes_long
 class SystemFiles(unittest.TestCase):
     def test_every_row_is_as_libdw_has_it(self):
         tallies, rest = cfi_oracle.compare_with_libdw(TOOLS, FILES)

@@ -7,7 +7,7 @@ import re
 import formatstest
 import pagetest
 from formatstest import Sums
-from mleaktest import TESTS, Case, takes_long
+from mleaktest import TESTS, Case
 
 BEFORE, AFTER = (os.path.join(TESTS, "golden", name) for name in ("v1.1-cxx.mlk", "v1.3-overrun.mlk"))
 
@@ -37,7 +37,6 @@ class DiffHtmlTest(Case):
                 json.loads(self.diff("--format=json"))["stacks"]))
         self.assertEqual(page.data["changes"], ["gone", "gone"])
 
-    @takes_long
     def test_a_browser_shows_both_sides(self):
         path = self.write("diff.html", self.diff("--format=html").encode())
         folded = [line.rsplit(" ", 2) for line in self.diff("--folded").splitlines()]

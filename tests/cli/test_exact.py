@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from mleaktest import LONG, BUILD, TESTS, Case, read_line, takes_long
+from mleaktest import LONG, BUILD, TESTS, Case, read_line
 
 sys.path.insert(0, os.path.join(TESTS, "exact"))
 from exact import Oracle
@@ -15,7 +15,6 @@ from programs import STRESS
 WEEK_SECONDS = 7 * 24 * 3600
 
 
-@takes_long
 class ExactTest(Case):
     """The short form; `make acceptance` runs the long one."""
 
@@ -62,7 +61,6 @@ class ExactTest(Case):
                 self.assertLess(counts["no_cfi"], 10)
 
 
-@takes_long
 class LaterTest(Case):
     """When stacks are unwound does not matter, nor whether their program is still there."""
 

@@ -6,7 +6,7 @@ import re
 
 import formatstest
 from formatstest import FORMATS, READERS, Sums
-from mleaktest import TESTS, Case, parse_folded, takes_long
+from mleaktest import TESTS, Case, parse_folded
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 # As the sample said of itself, and the C++ runtime's emergency pool.
@@ -49,7 +49,6 @@ class FormatsTest(Case):
         self.assertEqual(lines.pop(), b"")
         self.assertNotIn(b"\n", b"".join(lines))
 
-    @takes_long
     def test_pprof_is_read_by_pprof(self):
         self.check("pprof")
         values = formatstest.samples_of_pprof(self.path("report.pprof"))
@@ -69,7 +68,6 @@ class FormatsTest(Case):
     def test_speedscope(self):
         self.check("speedscope")
 
-    @takes_long
     def test_html_shows_totals_and_the_top_leak_in_chromium(self):
         self.check("html")
         page = formatstest.page_in_chromium(self.path("report.html"), "view=flame")
@@ -84,7 +82,6 @@ class FormatsTest(Case):
         paths = {tuple(s.frames[:n]) for s in stacks for n in range(1, len(s.frames) + 1)}
         self.assertEqual(drawn, len(paths) + 1)
 
-    @takes_long
     def test_html_is_searched_and_zoomed(self):
         path = self.export("html")
         page = formatstest.page_in_chromium(path, "search=place_order")
@@ -93,7 +90,6 @@ class FormatsTest(Case):
         self.assertIn('data-focus="main"', page)
         self.assertIn("main: 5,290 bytes (6.78 %), 69 blocks", formatstest.text_of(page))
 
-    @takes_long
     def test_html_tells_of_stacks_that_it_has_no_room_for(self):
         with open(self.export("html"), encoding="utf-8") as file:
             page = file.read()
@@ -112,7 +108,6 @@ class FormatsTest(Case):
                           "https://www.speedscope.app/file-format-schema.json", "")
         self.assertNotRegex(own, r"(?i)src=|href=|url\(|https?:|import ")
 
-    @takes_long
     def test_top_holds_in_each_format(self):
         for name in FORMATS:
             if name in ("tree", "heaptrack"):
@@ -131,7 +126,6 @@ class FormatsTest(Case):
                 else:
                     self.assertEqual(READERS[name](path).bytes, 72704)
 
-    @takes_long
     def test_the_same_report_is_the_same_bytes(self):
         for name in FORMATS:
             with open(self.export(name), "rb") as first:

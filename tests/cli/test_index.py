@@ -3,7 +3,7 @@
 import os
 
 import forge
-from mleaktest import TESTS, Case, takes_long
+from mleaktest import TESTS, Case
 
 GOLDEN = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 HOUR = 3600 * 10 ** 9
@@ -16,7 +16,6 @@ class IndexTest(Case):
         self.assertEqual(result.status, 0, result.err)
         return result
 
-    @takes_long
     def test_what_the_index_says_of_a_chunk_is_compared_with_its_header(self):
         truth = forge.Trace.read(GOLDEN)
         true = self.write("true.mlk", truth.bytes())

@@ -5,13 +5,12 @@ import re
 import resource
 
 import forge
-from mleaktest import MLEAK_FAST, TESTS, Case, takes_long
+from mleaktest import MLEAK_FAST, TESTS, Case
 
 MIB = 1 << 20
 BLOCKS = 250000  # of a chunk
 
 
-@takes_long
 class MemoryTest(Case):
     program = MLEAK_FAST  # address sanitizer takes more than is allowed here
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 
-from mleaktest import MLEAK_FAST, TESTS, Case, takes_long
+from mleaktest import MLEAK_FAST, TESTS, Case
 
 sys.path.insert(0, os.path.join(TESTS, "fuzz"))
 import mutate_traces
@@ -13,7 +13,6 @@ import mutate_traces
 RUNS = 60
 
 
-@takes_long
 class MutatedTracesTest(Case):
     program = MLEAK_FAST  # sanitizers take more memory than the budget
 

@@ -10,7 +10,7 @@ import chromium
 import forge
 import formatstest
 import pagetest
-from mleaktest import LONG, TESTS, Case, takes_long
+from mleaktest import LONG, TESTS, Case
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 MEMORY_TRACE = os.path.join(TESTS, "golden", "v1.8-memory.mlk")
@@ -29,7 +29,6 @@ BRIGHTNESS = """["backgroundColor", "color"].map(key => {
 })"""
 
 
-@takes_long
 class PageTest(Case):
     def setUp(self):
         super().setUp()

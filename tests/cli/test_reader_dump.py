@@ -8,7 +8,7 @@ import re
 import unittest
 
 import trace_reader
-from mleaktest import ROOT, TESTS, takes_long
+from mleaktest import ROOT, TESTS
 from readertest import ReaderCase
 
 GOLDEN = sorted(glob.glob(os.path.join(TESTS, "golden", "*.mlk")))
@@ -37,7 +37,6 @@ class DumpTest(ReaderCase):
         except trace_reader.Refused:
             return 2, ""
 
-    @takes_long
     def test_example_damaged_anywhere(self):
         whole = example()
         for place in range(len(whole)):
@@ -48,7 +47,6 @@ class DumpTest(ReaderCase):
                 result = self.mleak("report", "--dump", path)
                 self.assertEqual((result.status, result.out), self.in_process(path), place)
 
-    @takes_long
     @unittest.skipIf(not GOLDEN, "there are no golden traces in tests/golden")
     def test_golden_traces(self):
         for path in GOLDEN:

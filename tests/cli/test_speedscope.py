@@ -4,13 +4,12 @@ import os
 import re
 
 import formatstest
-from mleaktest import TESTS, Case, parse_folded, takes_long
+from mleaktest import TESTS, Case, parse_folded
 
 TRACE = os.path.join(TESTS, "golden", "v1.1-cxx.mlk")
 HOLDER = re.compile(r'(<script type="text/plain" id="speedscope">)(.*?)(</script>)', re.S)
 
 
-@takes_long
 class SpeedscopeTest(Case):
     def setUp(self):
         super().setUp()

@@ -4,7 +4,6 @@ import os
 import struct
 import unittest
 
-from mleaktest import takes_long
 from symbolstest import SymbolsTest, functions, run, symbolize
 
 # Each function is on a line of its own; square() is inlined into both callers.
@@ -76,7 +75,6 @@ class MinidebugTest(FilesTest):
         self.assertEqual(self.names_of("hidden", "shown"),
                          (["?", "shown"], ["its .gnu_debugdata cannot be read"]))
 
-    @takes_long
     def test_a_bomb_is_refused(self):
         """The right symbol table, but with very many zeroes behind it."""
         self.mini()

@@ -10,7 +10,6 @@ import re
 import shutil
 import unittest
 
-from mleaktest import takes_long
 from symbolstest import (SymbolsTest, binutils_addr2line, eu_addr2line, functions, llvm_addr2line,
                          run, symbolize)
 
@@ -98,7 +97,6 @@ def same(ours, theirs, names):
         same_place(a, b, names, i == len(ours) - 1) for i, (a, b) in enumerate(zip(ours, theirs)))
 
 
-@takes_long
 class OracleTest(SymbolsTest):
     def compare(self, program, debug, addresses, *dirs, elfutils=True):
         """Returns Counter of who agrees, by address."""

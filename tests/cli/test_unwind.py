@@ -11,13 +11,12 @@ import time
 import unittest
 import zlib
 
-from mleaktest import AS_NOBODY, takes_long
+from mleaktest import AS_NOBODY
 from unwindtest import (CHUNK_HEADER, END, EVENTS, FILE_HEADER, GOLDEN, UNWOUND, VIEWS, UnwindCase, chunks_of,
                         join)
 
 
 class UnwindTest(UnwindCase):
-    @takes_long
     def test_all_views_are_the_same(self):
         self.assertGreaterEqual(len(GOLDEN), 3)
         for trace in GOLDEN:
@@ -37,7 +36,6 @@ class UnwindTest(UnwindCase):
                 self.assertRegex(self.mleak("info", self.unwound).out, r"(?m)^unwound +yes$")
                 self.assertNotIn("unwound", self.mleak("info", trace).out)
 
-    @takes_long
     def test_the_other_reader_reads_it(self):
         for trace in GOLDEN:
             with self.subTest(trace=os.path.basename(trace)):
@@ -49,7 +47,6 @@ class UnwindTest(UnwindCase):
                 self.assertEqual([line for line in text.splitlines()
                                   if line.startswith("  ALLOC ")], events)
 
-    @takes_long
     def test_reports_do_not_unwind(self):
         """Without the EVENTS chunks' registers and stacks, which are filled with garbage under right
         checksums: a report that looked at them could not be the same."""

@@ -3,7 +3,6 @@
 import struct
 import zlib
 
-from mleaktest import takes_long
 from unwindtest import (CHUNK_HEADER, END, EVENTS, FILE_HEADER, HEAD, INDEX, UNWOUND, UnwindCase, chunks_of,
                         join)
 
@@ -63,7 +62,6 @@ class DamageTest(UnwindCase):
     def test_a_payload_of_nothing(self):
         self.check_fallback(lambda content: b"")
 
-    @takes_long
     def test_a_payload_that_is_cut_anywhere(self):
         for part in range(1, 20):
             with self.subTest(part=part):

@@ -6,7 +6,6 @@ import json
 import os
 import re
 
-from mleaktest import takes_long
 from unwindtest import EVENTS, GOLDEN, MODULE, UNWOUND, UnwindCase, chunks_of
 
 STACKS = 9
@@ -58,7 +57,6 @@ class DropRawTest(UnwindCase):
             if rate != other:
                 self.assertAlmostEqual(float(other), float(rate), delta=abs(float(rate)) / 1000)
 
-    @takes_long
     def test_all_views_are_the_same(self):
         self.assertGreaterEqual(len(self.of_processes()), 3)
         for trace in self.of_processes():
@@ -152,7 +150,6 @@ class DropRawTest(UnwindCase):
         self.assertLess(sum(len(c.payload) for c in chunks if c.type == MODULE),
                         sum(len(c.payload) for c in before if c.type == MODULE) / 4)
 
-    @takes_long
     def test_what_is_cut_or_changed_is_harmless(self):
         self.drop(self.trace)
         data = self.read(self.unwound)

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from mleaktest import Case, takes_long
+from mleaktest import Case
 
 PYTHON = ("import json, re; d = [{'n': n, 't': str(n) * 3} for n in range(300)];"
           "assert json.loads(json.dumps(d)) == d; re.findall('[0-9]+', repr(d))")
@@ -16,7 +16,6 @@ create index t_b on t(b); select count(*) from t x, t y where x.b < y.b and x.a 
 PROGRAMS = {"python3": ["-c", PYTHON], "perl": ["-e", PERL], "sqlite3": [":memory:", SQL]}
 
 
-@takes_long
 class DroppedSizeTest(Case):
     def test_it_is_at_most_twice_heaptracks(self):
         """Both count each allocation; the bytes depend on the program, not on the machine's speed."""

@@ -11,7 +11,7 @@ import time
 import chromium
 import formatstest
 import pagetest
-from mleaktest import LONG, Case, takes_long
+from mleaktest import LONG, Case
 
 FUNCTIONS = 60
 NODES = 70000
@@ -44,7 +44,6 @@ def program_of(paths):
     return "\n".join(lines)
 
 
-@takes_long
 class PageSizeTest(Case):
     def test_a_page_of_seventy_thousand_nodes(self):
         paths, nodes = random_paths()

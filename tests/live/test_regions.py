@@ -6,7 +6,7 @@ import re
 import subprocess
 
 from backends import both_backends
-from mleaktest import Case, takes_long, wait_until
+from mleaktest import Case, wait_until
 
 PROGRAM = rb"""
 #define _GNU_SOURCE
@@ -136,7 +136,6 @@ class RegionsTest(Case):
         self.end(recorder)
         self.check_places(trace, at, maps)
 
-    @takes_long
     def test_as_many_as_a_process_may_have(self):
         with open("/proc/sys/vm/max_map_count") as most:
             many = min(int(most.read()), 65530) - 200
