@@ -71,18 +71,21 @@ demo:
 
 ## check: build, and run the unit and cli tests within a minute; T=REGEX: only those with such names
 ## check-live: as root, build with ASan and UBSan, and run the live tests; T=REGEX: only those
-## test: install what is missing, build with ASan and UBSan, run all tests; its last line counts them
-test: deps speedscope
-	$(Q)$(SUBMAKE) servers all man libdwunw
-	$(Q)$(SUBMAKE) O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
+## test: install what is missing, build with ASan and UBSan, run all tests but those in tests/long.txt: 10 minutes
+## test-all: the same with all tests, in half an hour; the last line of both counts them
+test: SHORT = --quick
+test test-all: deps speedscope
+	$(Q)$(SUBMAKE) $(JOBS) servers all man libdwunw
+	$(Q)$(SUBMAKE) $(JOBS) O=$(O)/san SAN=address,undefined DEBUG=1 WERROR=1 build-tests
 	$(Q)$(SUBMAKE) lint
-	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san
+	$(Q)MLEAK_FAST=$(abspath $(O))/mleak python3 tests/run.py --build $(O)/san $(SHORT)
 
-## lint: all checks of layers, headers, comments and format; of long texts, repeats and uncalled tests
+## lint: all checks of layers, headers, comments, format, long texts, repeats, uncalled tests, and tests/long.txt
 lint: check-layers check-headers check-comments format-check
 	$(Q)python3 tests/lint/prose.py
 	$(Q)python3 tests/lint/repeats.py
 	$(Q)python3 tests/lint/uncalled.py
+	$(Q)python3 tests/lint/long.py
 
 ## deps: say which packages are missing and install them (Debian, as root); elsewhere print the list
 deps:
@@ -137,7 +140,7 @@ help:
 	@sed -n 's/^## //p' Makefile $(filter %build.mk,$(MAKEFILE_LIST)) | \
 		awk -F': ' '{ printf "  %-16s %s\n", $$1, substr($$0, length($$1) + 3) }'
 
-.PHONY: all demo test lint deps check-layers check-headers format format-check clean help FORCE
+.PHONY: all demo test test-all lint deps check-layers check-headers format format-check clean help FORCE
 .SECONDARY:
 
 -include $(OBJ:.o=.d) $(DWUNW_OBJ:.o=.d) $(UNIT:=.d) $(TOOLS:=.d) $(O)/tests/unit/mleak.d \

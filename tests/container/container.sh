@@ -1,5 +1,5 @@
 #!/bin/bash
-# container.sh - run `make deps`, `make test` and `make demo` in a new Debian system, once as its root with
+# container.sh - run `make deps`, `make test-all` and `make demo` in a new Debian system, once as its root with
 # what a container's root may do, and once as an ordinary user
 #
 # usage: container.sh [SUITE]; as root, in a clone.  MIRROR names another mirror of Debian.
@@ -60,7 +60,7 @@ inside chown -R mleak: /home/mleak/mleak
 
 inside mount -t tmpfs none /mnt 2> /dev/null && fail "this is no container: its root may mount"
 say "as root without privileges"
-inside make -C /root/mleak deps test demo || fail "as root"
+inside make -C /root/mleak deps test-all demo || fail "as root"
 say "as an ordinary user"
-as_user make -C /home/mleak/mleak deps test demo || fail "as an ordinary user"
+as_user make -C /home/mleak/mleak deps test-all demo || fail "as an ordinary user"
 say "both succeed"

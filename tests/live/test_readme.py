@@ -35,7 +35,7 @@ def read_document(name):
 
 def shell_blocks():
     """What the documents have users run; not what builds mleak, for this very test runs under
-    'make test', and .ci/run runs 'make demo'."""
+    'make test-all', and .ci/run runs 'make demo'."""
     blocks = [block for name in DOCUMENTS
               for block in re.findall(r"^```sh\n(.*?)^```", read_document(name), re.M | re.S)]
     return [block for block in blocks if not re.search(r"^(sudo )?make ", block, re.M)]
