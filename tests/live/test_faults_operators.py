@@ -90,17 +90,20 @@ class OperatorsTest(FaultCase):
             shutil.copy(LIBRARIES + library, copy)
         return self.mleak(*args, env=dict(os.environ, LD_PRELOAD=copy))
 
-    def bytes_of(self, name):
-        stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
+    def stacks(self):
+        return parse_folded(self.report(self.path("x.mlk"), "--folded"))
+
+    @staticmethod
+    def bytes_of(stacks, name):
         return sum(stack.bytes for stack in stacks if name in stack.frames[-1])
 
     def check_seen(self, result, caught):
         self.assertEqual((result.status, result.out), (0, "caught %d\n" % caught), result.err)
         self.assertIn(" 0 lost\n", result.err)
         self.assertNotIn("operator new", result.err)
-        self.assertEqual(self.bytes_of("leak_by_malloc"), 23 * 53)
-        self.assertEqual(self.bytes_of("leak_by_new"), 23 * 47)
-        stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
+        stacks = self.stacks()
+        self.assertEqual(self.bytes_of(stacks, "leak_by_malloc"), 23 * 53)
+        self.assertEqual(self.bytes_of(stacks, "leak_by_new"), 23 * 47)
         self.assertLess(max(s.bytes for s in stacks), 1 << 20)  # none of what it threw for
 
     def test_it_is_seen_and_may_throw(self):
@@ -135,8 +138,9 @@ class OperatorsTest(FaultCase):
                 result = self.run_with(library, "record", "--no-operators", "-o", self.path("x.mlk"),
                                        "--", program, "throw")
                 self.assertEqual((result.status, result.out), (0, "caught 23\n"), result.err)
-                self.assertEqual(self.bytes_of("leak_by_malloc"), 23 * 53)
-                self.assertEqual(self.bytes_of("leak_by_new"), 0)
+                stacks = self.stacks()
+                self.assertEqual(self.bytes_of(stacks, "leak_by_malloc"), 23 * 53)
+                self.assertEqual(self.bytes_of(stacks, "leak_by_new"), 0)
 
     def test_with_a_return_probe_the_risk_is_named_once(self):
         program = self.compile("throws", source=SOURCE, compiler="g++")
@@ -147,7 +151,7 @@ class OperatorsTest(FaultCase):
                 self.assertEqual((result.status, result.out), (0, "caught 0\n"), result.err)
                 lines = re.findall(r"operator new of '\S+' has a return probe: .* --no-operators", result.err)
                 self.assertEqual(len(lines), 1, result.err)
-                self.assertEqual(self.bytes_of("leak_by_new"), 23 * 47)
+                self.assertEqual(self.bytes_of(self.stacks(), "leak_by_new"), 23 * 47)
 
     def test_no_word_of_it_where_operators_call_malloc(self):
         result = self.mleak("record", "-o", self.path("x.mlk"), "--",
