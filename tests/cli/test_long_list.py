@@ -5,7 +5,7 @@ import unittest
 import longlist
 from linttest import LintCase
 
-HERE = "cli/test_long_list.LintTest.test_names_that_tests_have"
+HERE = "cli/test_long_list.LintTest.test_names_and_their_order"
 LOG = """  LINK   build/mleak
 cli/test_a.OneTest.test_slow                                           ok  9.00 s
 cli/test_a.OneTest.test_slower                                         ok  9.01 s
@@ -23,15 +23,16 @@ unit/test_e                                                            ended  5.
 class LintTest(LintCase):
     script, ending = "long.py", ".txt"
 
-    def test_names_that_tests_have(self):
-        self.assertEqual(self.findings("# why\n%s\nlive/test_views.ViewsTest.test_x\n" % HERE),
-                         ["0.txt:3: no test is called 'live/test_views.ViewsTest.test_x'"])
-        self.assertEqual(self.findings(HERE + "\nunit/test_format\nunit/test_fuzz_cfi\n"), [])
-
-    def test_their_order(self):
-        wrong = "0.txt:2: '%s' must stand above '%s', and once"
-        self.assertEqual(self.findings("unit/test_format\n%s\n" % HERE), [wrong % (HERE, "unit/test_format")])
-        self.assertEqual(self.findings(2 * (HERE + "\n")), [wrong % (HERE, HERE)])
+    def test_names_and_their_order(self):
+        """All in one run, for that loads all tests."""
+        wrong = "%d.txt:2: '%s' must stand above '%s', and once"
+        self.assertEqual(self.findings(
+            "# why\n%s\nunit/test_format\nunit/test_fuzz_cfi\n" % HERE,
+            "%s\nlive/test_views.ViewsTest.test_x\n" % HERE,
+            "unit/test_format\n%s\n" % HERE,
+            2 * (HERE + "\n")
+        ), ["1.txt:2: no test is called 'live/test_views.ViewsTest.test_x'", wrong % (2, HERE, "unit/test_format"),
+            wrong % (3, HERE, HERE)])
 
 
 class ChooseTest(unittest.TestCase):
