@@ -239,3 +239,64 @@ int mlk_cache_append(int fd, uint64_t seq, struct mlk_cached *cached)
 	mlk_chunk_header_pack(cached->bytes, &cached->header);
 	return write_all(fd, cached->bytes, MLK_CHUNK_HEADER + cached->header.stored_len);
 }
+
+int mlk_cache_copy(int fd, const struct mlk_reader *cache, uint64_t len)
+{
+	const size_t room = 1 << 20;
+	uint8_t *bytes = malloc(room);
+	uint64_t at = 0;
+	int err = bytes ? 0 : -ENOMEM;
+
+	while (!err && at < len) {
+		ssize_t n = pread(cache->chunks.source.fd, bytes,
+				  len - at < room ? (size_t)(len - at) : room, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			err = n < 0 ? -errno : -EIO;
+			break;
+		}
+		at += (uint64_t)n;
+		err = write_all(fd, bytes, (size_t)n);
+	}
+	free(bytes);
+	return err;
+}
+
+int mlk_cache_put_own(int fd, struct mlk_cache_encoder *encoder, const struct mlk_reader *trace,
+		      uint64_t seq, const void *bytes, size_t len)
+{
+	struct mlk_cached cached = {.header = {.type = MLK_CACHE_OWN,
+					       .nr_records = 1,
+					       .salt = trace->chunks.file.salt}};
+	struct mlk_enc payload = {0};
+	int err = 0;
+
+	for (size_t at = 0; !err && at < len; at += payload.len) {
+		const size_t rest = len - at;
+
+		payload.len = 0;
+		mlk_enc_bytes(&payload, (const uint8_t *)bytes + at,
+			      rest < MLK_RAW_TARGET ? rest : MLK_RAW_TARGET);
+		err = store_payload(encoder, &payload, &cached);
+		if (!err)
+			err = mlk_cache_append(fd, seq++, &cached);
+	}
+	mlk_enc_release(&payload);
+	mlk_cached_release(&cached);
+	return err;
+}
+
+int mlk_cache_get_own(struct mlk_reader *cache, const struct mlk_entry *entry,
+		      const uint8_t **bytes, size_t *len)
+{
+	int err = mlk_reader_seek(cache, entry, 0);
+
+	cache->step = STEP_END;
+	if (!err)
+		err = mlk_chunks_load(&cache->chunks);
+	*bytes = err ? NULL : cache->chunks.raw;
+	*len = err ? 0 : cache->chunks.header.raw_len;
+	return err;
+}

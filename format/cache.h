@@ -12,6 +12,8 @@ struct mlk_cache_key {
 	uint64_t unwinder; /* and of all that unwinds it */
 };
 
+#define MLK_CACHE_OWN 64 /* type of a chunk with bytes of the writer's own, behind the stacks */
+
 /* Does the file that is open as @fd, which stays open, begin as a cache does?  One that was cut may
  * have less than the whole beginning, and one that is damaged may be of no use. */
 bool mlk_cache_check(int fd);
@@ -23,8 +25,8 @@ void mlk_cache_remove(int dir, const char *name);
 
 /*
  * Open the cache that is open as @fd, which is the reader's from then on, also on failure.
- * mlk_reader_list() then tells its chunks, all of which should be UNWOUND chunks: one for each
- * EVENTS chunk of the trace, in their order.
+ * mlk_reader_list() then tells its chunks: one UNWOUND chunk for each EVENTS chunk of the trace, in
+ * their order, and then chunks of MLK_CACHE_OWN, or none.
  *
  * On success *@out is released with mlk_reader_free(), and *@key says what the cache is of; on
  * failure it is NULL.  Returns 0, -ENOMEM, -errno of fstat(2) or read(2), -EISDIR, -EINVAL (no
@@ -66,5 +68,19 @@ int mlk_cache_begin(int fd, const struct mlk_reader *trace, const struct mlk_cac
 /* Append @cached, the chunk number @seq from 0, to @fd.  Returns as mlk_cache_begin(): the file is
  * of no use after a failure. */
 int mlk_cache_append(int fd, uint64_t seq, struct mlk_cached *cached);
+
+/* Append to @fd, an empty file, the first @len bytes of the file that @cache reads.  Returns 0, or
+ * -errno of read(2) or write(2). */
+int mlk_cache_copy(int fd, const struct mlk_reader *cache, uint64_t len);
+
+/* Append @len bytes at @bytes in chunks of MLK_CACHE_OWN, numbered from @seq, to a cache of
+ * @trace in @fd.  Returns 0, -ENOMEM, or -errno of write(2). */
+int mlk_cache_put_own(int fd, struct mlk_cache_encoder *encoder, const struct mlk_reader *trace,
+		      uint64_t seq, const void *bytes, size_t len);
+
+/* Point *@bytes at the *@len bytes that chunk @entry, of MLK_CACHE_OWN, has: valid until @cache is
+ * used again.  Returns 0, -ENOMEM, MLK_E_CORRUPT or -errno of read(2). */
+int mlk_cache_get_own(struct mlk_reader *cache, const struct mlk_entry *entry,
+		      const uint8_t **bytes, size_t *len);
 
 #endif
