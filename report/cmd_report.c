@@ -197,6 +197,8 @@ static int report(const struct report_opts *opts)
 		status = collect(&job, &found);
 		if (status == EXIT_OK)
 			status = is_answer(opts) ? print_answer(&job) : print_report(&job);
+		if (job.view)
+			report_run_keep(&job);
 	}
 	report_run_release(&job);
 	return status;

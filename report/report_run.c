@@ -146,14 +146,6 @@ static bool gives_up_cache(struct report_run *job, int err)
 	return true;
 }
 
-/* Look for stacks beside the trace, unless it is none that has anything beside it. */
-static int find_cache(struct report_run *job)
-{
-	if (job->cache || job->opts->cache == CACHE_NEVER || !strcmp(job->path, "-"))
-		return 0;
-	return stack_cache_new(&job->cache, job->path, job->opts->cache == CACHE_ALWAYS);
-}
-
 static void note_change(void *arg, const struct live_change *change)
 {
 	struct report_run *job = arg;
@@ -234,10 +226,12 @@ static int collect_report(struct report_run *job)
 
 	if (status != EXIT_OK)
 		return status;
-	err = find_cache(job);
+	err = report_run_find_cache(job);
 	if (err)
 		return report_run_explain_read(job, err);
 	opts.cache = job->cache;
+	opts.plain = job->plain;
+	opts.growth = job->growth;
 	progress_line_begin(&meter, mlk_reader_size(job->trace), !job->opts->quiet);
 	verdict_choice_use(&job->verdict, &opts.choice, mlk_reader_meta(job->trace)->start_ns);
 	err = replay_collect(&job->leaks, job->trace, &opts);

@@ -30,6 +30,7 @@ struct report_run {
 	struct residences residences;	   /* for --resident, and a page */
 	char *resident;			   /* what a page says of that; NULL: nothing */
 	struct stack_cache *cache;	   /* NULL: there must be none */
+	bool plain;			   /* the replay was one that a cache may keep */
 	struct replay *leaks;
 	struct view *view;
 	struct stack_names *overrun_names;
@@ -44,6 +45,10 @@ int report_run_open(struct report_run *job, const struct report_opts *opts, cons
 
 /* Replay it, and warn of what is wrong with it. */
 int report_run_collect(struct report_run *job);
+
+/* For report_run_collect(), in report_cache.c: look for what is kept beside the trace, unless it is
+ * none that has anything beside it; whatever watches the replay is known.  Returns 0 or -ENOMEM. */
+int report_run_find_cache(struct report_run *job);
 
 /* For report_run_collect(), in report_verdicts.c: judge the blocks by the pointers in the trace, if
  * it has any and the report tells of them. */
@@ -73,6 +78,10 @@ int report_run_explain_read(const struct report_run *job, int err);
 
 /* Say that no report can be made of it for @err. */
 int report_run_explain_make(const struct report_run *job, int err);
+
+/* After all is printed, in report_cache.c: keep what the replay found for the next report, if there
+ * is a cache. */
+void report_run_keep(const struct report_run *job);
 
 /* Release what @job holds. */
 void report_run_release(struct report_run *job);

@@ -13,6 +13,8 @@
  * not to fill with files of no use. */
 #define LEAST_EVENTS 500000
 
+#define RESULTS_LEVEL 1 /* of zstd, as for the stacks: what is kept takes little time */
+
 /* Each thread needs some MiB to make a cache: a report that may have little is not to fail by it.
  */
 #define LEAST_MEMORY ((uint64_t)256 << 20)
@@ -21,10 +23,14 @@ struct stack_cache {
 	char *path; /* of the trace */
 	bool always, refused;
 	struct cache_file file;
-	struct mlk_reader *reader; /* of the cache that is used; NULL: none is */
+	struct mlk_reader *reader;   /* of the cache that is used; NULL: none is */
+	const struct mlk_entry *own; /* its chunks with results */
+	size_t nr_own;
+	struct mlk_cache_key key; /* of the trace */
+	bool complete;		  /* it has all stacks, or needs none */
 	bool writes;
 	uint64_t nr_written; /* chunks */
-	size_t nr_chunks;    /* of events that the trace has */
+	size_t nr_chunks;    /* of events whose stacks it has; 0: the trace has them itself */
 };
 
 int stack_cache_new(struct stack_cache **out, const char *path, bool always)
@@ -48,8 +54,8 @@ static bool is_cacheable(const struct stack_cache *cache, const struct stack_cac
 {
 	const struct mlk_meta *meta = mlk_reader_meta(source->trace);
 
-	/* what has its stacks, or says nothing of them to the cache */
-	if (source->of->unwound || meta->dropped || meta->of_kernel || !source->of->nr_chunks)
+	/* what is kept says nothing of the origins of the kernel's blocks */
+	if (meta->of_kernel || !source->of->nr_chunks)
 		return false;
 	/* pieces that are missing are told, and may be different ones with the next report */
 	if (!source->intact || mlk_reader_is_growing(source->trace))
@@ -57,52 +63,74 @@ static bool is_cacheable(const struct stack_cache *cache, const struct stack_cac
 	return cache->always || source->of->events >= LEAST_EVENTS;
 }
 
-/* Has the cache a chunk for each of the trace? */
-static bool is_complete(struct mlk_reader *reader, size_t nr_chunks,
-			const struct mlk_entry **entries)
+/* Are there stacks in the trace that were unwound? */
+static bool has_stacks(const struct stack_cache_source *source)
 {
-	size_t nr;
-	bool complete = !mlk_reader_list(reader, entries, &nr) && nr == nr_chunks;
+	return source->of->unwound || mlk_reader_meta(source->trace)->dropped;
+}
 
-	for (size_t i = 0; complete && i < nr; i++)
-		complete = (*entries)[i].records == MLK_RECORD_UNWOUND;
+/* Has the cache a chunk for each of the trace, and behind these only the program's own, *@nr in
+ * all?
+ */
+static bool is_complete(struct mlk_reader *reader, size_t nr_chunks,
+			const struct mlk_entry **entries, size_t *nr)
+{
+	bool complete = !mlk_reader_list(reader, entries, nr) && *nr >= nr_chunks;
+
+	for (size_t i = 0; complete && i < *nr; i++)
+		complete = i < nr_chunks ? (*entries)[i].records == MLK_RECORD_UNWOUND
+					 : (*entries)[i].type == MLK_CACHE_OWN;
 	return complete;
 }
 
-static void use_cache(struct stack_cache *cache, const struct mlk_cache_key *key,
-		      struct worker_pool_opts *opts)
+/* Open the cache, if there is one of the trace: cache->reader, or NULL. */
+static void open_cache(struct stack_cache *cache)
 {
-	int fd = cache_file_open(&cache->file);
+	const struct mlk_entry *entries;
 	struct mlk_cache_key found;
+	int fd = cache_file_open(&cache->file);
+	size_t nr;
 
 	if (fd < 0 || mlk_cache_open(&cache->reader, fd, &found))
 		return;
-	if (!cache->refused && !memcmp(&found, key, sizeof(found)) &&
-	    is_complete(cache->reader, cache->nr_chunks, &opts->cached)) {
-		opts->nr_cached = cache->nr_chunks;
-		opts->worker.cache = cache->reader;
+	if (!cache->refused && !memcmp(&found, &cache->key, sizeof(found)) &&
+	    is_complete(cache->reader, cache->nr_chunks, &entries, &nr)) {
+		cache->own = entries + cache->nr_chunks;
+		cache->nr_own = nr - cache->nr_chunks;
 		return;
 	}
 	mlk_reader_free(cache->reader);
 	cache->reader = NULL;
 }
 
-/* Would the kernel end the process when it writes that much? */
+static void use_cache(struct stack_cache *cache, struct worker_pool_opts *opts)
+{
+	open_cache(cache);
+	if (!cache->reader || !cache->nr_chunks)
+		return;
+	opts->cached = cache->own - cache->nr_chunks;
+	opts->nr_cached = cache->nr_chunks;
+	opts->worker.cache = cache->reader;
+	cache->complete = true;
+}
+
+/* Would the kernel end the process when it writes that much, or is memory short? */
 static bool is_limited(void)
 {
 	struct rlimit limit;
 
-	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY;
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY ||
+	       (memory_allowed() && memory_allowed() < LEAST_MEMORY);
 }
 
 static void make_cache(struct stack_cache *cache, const struct stack_cache_source *source,
-		       const struct mlk_cache_key *key, struct worker_pool_opts *opts)
+		       struct worker_pool_opts *opts)
 {
-	if (!source->whole || is_limited() || (memory_allowed() && memory_allowed() < LEAST_MEMORY))
+	if (!source->whole || is_limited())
 		return;
 	if (cache_file_create(&cache->file))
 		return;
-	cache->writes = !mlk_cache_begin(cache->file.place.fd, source->trace, key);
+	cache->writes = !mlk_cache_begin(cache->file.place.fd, source->trace, &cache->key);
 	cache->nr_written = 0;
 	opts->worker.keep = cache->writes;
 }
@@ -118,6 +146,8 @@ static void forget_all(struct stack_cache *cache)
 {
 	mlk_reader_free(cache->reader);
 	cache->reader = NULL;
+	cache->nr_own = 0;
+	cache->complete = false;
 	cache->file.old = (struct stat){0};
 	give_up(cache);
 }
@@ -126,17 +156,18 @@ void stack_cache_begin(struct stack_cache *cache, const struct stack_cache_sourc
 		       struct worker_pool_opts *opts)
 {
 	struct mlk_header header = mlk_reader_header(source->trace);
-	struct mlk_cache_key key;
 
 	forget_all(cache);
 	if (!is_cacheable(cache, source) ||
 	    (!cache->file.path && cache_file_find(&cache->file, source->trace, cache->path)))
 		return;
-	key = cache_key_of(&header, source->of, source->images, source->dw);
-	cache->nr_chunks = source->of->nr_chunks;
-	use_cache(cache, &key, opts);
-	if (!cache->reader)
-		make_cache(cache, source, &key, opts);
+	cache->key = cache_key_of(&header, source->of, source->images, source->dw);
+	cache->nr_chunks = has_stacks(source) ? 0 : source->of->nr_chunks;
+	use_cache(cache, opts);
+	if (!cache->nr_chunks)
+		cache->complete = source->whole;
+	else if (!cache->reader)
+		make_cache(cache, source, opts);
 }
 
 void stack_cache_add(struct stack_cache *cache, struct batch *batch)
@@ -156,6 +187,61 @@ void stack_cache_end(struct stack_cache *cache, bool damaged)
 		return;
 	cache->writes = false;
 	if (damaged || cache->nr_written != cache->nr_chunks)
+		cache_file_drop(&cache->file);
+	else
+		cache->complete = !cache_file_commit(&cache->file);
+}
+
+bool stack_cache_results(const struct stack_cache *cache, struct save *to)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < cache->nr_own; i++) {
+		const uint8_t *bytes;
+		size_t len;
+
+		err = mlk_cache_get_own(cache->reader, &cache->own[i], &bytes, &len);
+		if (!err)
+			save_put(to, bytes, len);
+	}
+	return cache->nr_own && !err && !to->failed;
+}
+
+bool stack_cache_wants_results(const struct stack_cache *cache)
+{
+	return cache->complete && !cache->nr_own && !is_limited();
+}
+
+/* Write the cache of @trace once more into the file that was created, with @results behind its
+ * stacks. */
+static int write_results(const struct stack_cache *cache, const struct mlk_reader *trace,
+			 const struct save *results)
+{
+	const int fd = cache->file.place.fd;
+	struct mlk_cache_encoder *encoder;
+	int err = mlk_cache_encoder_new(&encoder, RESULTS_LEVEL);
+
+	if (!err && cache->reader)
+		err = mlk_cache_copy(fd, cache->reader, mlk_reader_size(cache->reader));
+	else if (!err)
+		err = mlk_cache_begin(fd, trace, &cache->key);
+	if (!err)
+		err = mlk_cache_put_own(fd, encoder, trace, cache->nr_chunks, results->bytes,
+					results->len);
+	mlk_cache_encoder_free(encoder);
+	return err;
+}
+
+void stack_cache_keep_results(struct stack_cache *cache, const struct mlk_reader *trace,
+			      const struct save *results)
+{
+	/* another report may have replaced it meanwhile */
+	forget_all(cache);
+	open_cache(cache);
+	if (cache->nr_own || (cache->nr_chunks && !cache->reader) ||
+	    cache_file_create(&cache->file))
+		return;
+	if (write_results(cache, trace, results))
 		cache_file_drop(&cache->file);
 	else
 		(void)cache_file_commit(&cache->file);

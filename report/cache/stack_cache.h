@@ -6,6 +6,7 @@
 #ifndef REPORT_STACK_CACHE_H
 #define REPORT_STACK_CACHE_H
 
+#include "report/base/save.h"
 #include "report/cache/cache_key.h"
 #include "report/decode/worker_pool.h"
 
@@ -36,6 +37,17 @@ void stack_cache_add(struct stack_cache *cache, struct batch *batch);
 
 /* All batches came: give the new cache its name, unless one of them was missing or @damaged. */
 void stack_cache_end(struct stack_cache *cache, bool damaged);
+
+/* Append to @to what was kept of the results of a replay, if the cache that is used has any that
+ * can be read.  Returns whether it has. */
+bool stack_cache_results(const struct stack_cache *cache, struct save *to);
+
+/* May the cache of the trace have results, and has none? */
+bool stack_cache_wants_results(const struct stack_cache *cache);
+
+/* Have the cache of @trace contain @results from now on, if it can. */
+void stack_cache_keep_results(struct stack_cache *cache, const struct mlk_reader *trace,
+			      const struct save *results);
 
 /* The cache that was read is not of the trace after all: it is not read again, and a new one may
  * take its place. */

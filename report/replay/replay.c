@@ -7,6 +7,8 @@
 
 #include "report/decode/worker_pool.h"
 #include "report/replay/overruns.h"
+#include "report/replay/results.h"
+#include "report/replay/whole_chunks.h"
 
 /* So many events ahead, what they will look at is brought near: where blocks are found, blocks that
  * are freed, what is known of the stacks of these. */
@@ -125,6 +127,29 @@ static void use_cache(const struct replay *leaks, struct stack_cache *cache,
 	stack_cache_begin(cache, &source, opts);
 }
 
+/* Take what the cache has of the results in place of the second pass.  That the chunks are whole is
+ * examined all the same: else damage would be told by one report and not by the next.  Returns 1, 0
+ * if there are none to be used, -ENOMEM or MLK_E_CACHE. */
+static int use_results(struct replay *leaks, const struct replay_opts *opts)
+{
+	struct whole_chunks *whole;
+	struct save saved = {0};
+	int err = 0;
+
+	if (!opts->cache || !opts->plain || leaks->overruns->nr)
+		return 0;
+	if (!stack_cache_results(opts->cache, &saved) || whole_chunks_begin(&whole, leaks->trace)) {
+		save_release(&saved);
+		return 0;
+	}
+	err = results_load(leaks, opts->growth,
+			   (struct load){saved.bytes, saved.bytes + saved.len, false});
+	if (!whole_chunks_end(whole) || err == MLK_E_CORRUPT)
+		err = MLK_E_CACHE;
+	save_release(&saved);
+	return err ? err : 1;
+}
+
 /* The second pass. */
 static int replay_chunks(struct replay *leaks, const struct replay_opts *opts)
 {
@@ -143,6 +168,9 @@ static int replay_chunks(struct replay *leaks, const struct replay_opts *opts)
 
 	if (opts->cache)
 		use_cache(leaks, opts->cache, &worker_pool_opts);
+	err = use_results(leaks, opts);
+	if (err)
+		return err < 0 ? err : 0;
 	err = worker_pool_new(&pool, &worker_pool_opts);
 
 	while (!err && (more = worker_pool_next(pool, &batch, &ids)) > 0) {

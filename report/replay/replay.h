@@ -12,6 +12,7 @@
 #include "report/live/sampling.h"
 #include "report/live/suspect_blocks.h"
 #include "report/replay/overruns.h"
+#include "report/stats/growth.h"
 #include "report/stats/processes.h"
 #include "report/stats/stack_stats.h"
 #include "report/stats/stacks.h"
@@ -85,6 +86,11 @@ struct replay_opts {
 		     const uint32_t *ids);
 	void *batch_arg;
 	struct stack_cache *cache; /* to be used, and made, if it can be; NULL: it must not */
+	/* What the cache keeps of the results of a replay may be used in place of the second pass,
+	 * for these options are as those of that replay: all blocks, no batch, holders, accounts or
+	 * in_order, temporary_ns 0. */
+	bool plain;
+	struct growth *growth; /* then: the one that watches, to be filled in; NULL: none does */
 };
 
 /*

@@ -106,8 +106,7 @@ static void give_up(struct growth *growth)
 	replaced_release(&growth->replaced);
 }
 
-/* Is what there is within the limit, and what is told of it in the end? */
-static bool is_allowed(const struct growth *growth)
+bool growth_is_allowed(const struct growth *growth)
 {
 	return !growth->most_bytes || growth->taken + growth->room * sizeof(*growth->all) +
 						      growth->nr * sizeof(struct growth_stack) <=
@@ -148,7 +147,7 @@ static int add_change(struct growth *growth, const struct live_change *change)
 	growth->taken += growth_track_bytes(track) - before;
 	if (err || (nr == growth->nr && before == growth_track_bytes(track)))
 		return err;
-	return is_allowed(growth) ? 0 : -ENOMEM;
+	return growth_is_allowed(growth) ? 0 : -ENOMEM;
 }
 
 void growth_take(struct growth *growth, const struct live_change *change)

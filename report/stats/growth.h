@@ -60,6 +60,9 @@ void growth_use_thread(struct growth *growth);
 /* For the thread: take in what growth_changed() was told. */
 void growth_take(struct growth *growth, const struct live_change *change);
 
+/* Is what there is within most_bytes, with what is told of it in the end? */
+bool growth_is_allowed(const struct growth *growth);
+
 /* growth_take() is to come soon for @stack: have its figures brought near. */
 void growth_expect(const struct growth *growth, uint32_t stack);
 

@@ -1,0 +1,294 @@
+/* results.c - see results.h
+ *
+ * The structures are stored as they are: a cache is read only by the program that wrote it.  What
+ * they say is examined all the same, for anyone who owns a trace may have made its cache.
+ */
+#include "report/replay/results.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/decode/stored_stacks.h"
+#include "report/live/live_save.h"
+#include "report/stats/growth_save.h"
+
+/* What comes first. */
+struct saved_results {
+	uint64_t sizes; /* a digest of those of all structures that follow */
+	uint64_t status_counts[DWUNW_STATUS_NR];
+	struct live_amount now, peak;
+	uint64_t nr_peaks;
+};
+
+/* Nothing of these is undefined, so that what is written is the same each time. */
+
+/* A module, before its path. */
+struct saved_module {
+	uint64_t bias, path_len, id_len;
+	uint8_t id[MLK_MAX_ID];
+};
+
+/* A frame, with the number of its callers. */
+struct saved_frame {
+	uint64_t pc;
+	uint32_t caller, module, flags, unused;
+};
+
+/* A stack. */
+struct saved_stack {
+	uint32_t frames; /* their number */
+	uint32_t process;
+	uint64_t allocs, temporary, first_ns, last_ns, peaks_seen;
+	struct live_amount allocated, freed, peak, now;
+};
+
+static uint64_t digest_of_sizes(void)
+{
+	static const size_t sizes[] = {
+		sizeof(struct saved_results),  sizeof(struct saved_module),
+		sizeof(struct saved_frame),    sizeof(struct saved_stack),
+		sizeof(struct live_totals),    sizeof(struct growth_slice),
+		sizeof(struct growth_age),     sizeof(struct replaced_pair),
+		sizeof(struct replaced_times),
+	};
+	uint64_t digest = 0;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		digest = digest * 509 + sizes[i];
+	return digest;
+}
+
+/* All stacks, with the numbers that stored_stacks_add() gives. */
+static void save_frames(const struct stored_stacks *stored, struct save *to)
+{
+	struct mlk_unwound unwound;
+
+	stored_stacks_get(stored, &unwound);
+	save_put(to, &(uint64_t){unwound.nr_modules}, sizeof(uint64_t));
+	for (size_t i = 0; i < unwound.nr_modules; i++) {
+		const struct mlk_unwound_module *module = &unwound.modules[i];
+		struct saved_module saved = {.bias = module->bias,
+					     .path_len = strlen(module->path),
+					     .id_len = module->id.len};
+
+		memcpy(saved.id, module->id.bytes, module->id.len);
+		save_put(to, &saved, sizeof(saved));
+		save_put(to, module->path, saved.path_len + 1);
+	}
+	save_put(to, &(uint64_t){unwound.nr_stacks}, sizeof(uint64_t));
+	for (size_t i = 0; i < unwound.nr_stacks; i++) {
+		const struct mlk_unwound_stack *stack = &unwound.stacks[i];
+		const struct saved_frame saved = {.pc = stack->pc,
+						  .caller = stack->caller,
+						  .module = stack->module,
+						  .flags = stack->flags};
+
+		save_put(to, &saved, sizeof(saved));
+	}
+}
+
+static void save_stack(struct save *to, const struct stack *stack, uint32_t frames)
+{
+	const struct saved_stack saved = {.frames = frames,
+					  .process = stack->process,
+					  .allocs = stack->allocs,
+					  .temporary = stack->temporary,
+					  .first_ns = stack->first_ns,
+					  .last_ns = stack->last_ns,
+					  .peaks_seen = stack->peaks_seen,
+					  .allocated = stack->allocated,
+					  .freed = stack->freed,
+					  .peak = stack->peak,
+					  .now = stack->now};
+
+	save_put(to, &saved, sizeof(saved));
+}
+
+static void save_stacks(const struct replay *leaks, struct save *to)
+{
+	const struct stacks *stacks = leaks->stacks;
+	uint32_t *numbers = calloc(stacks->nr + 1, sizeof(*numbers));
+	struct stored_stacks *stored;
+	int err = stored_stacks_new(&stored, leaks->dw, leaks->images);
+
+	if (!err && !numbers)
+		err = -ENOMEM;
+	if (!err)
+		stored_stacks_begin(stored);
+	for (size_t i = 0; !err && i < stacks->nr; i++)
+		err = stored_stacks_add(stored, stacks->all[i].id, &numbers[i]);
+	if (!err)
+		save_frames(stored, to);
+	save_put(to, &(uint64_t){stacks->nr}, sizeof(uint64_t));
+	for (size_t i = 0; !err && i < stacks->nr; i++)
+		save_stack(to, &stacks->all[i], numbers[i]);
+	to->failed |= err != 0;
+	stored_stacks_free(stored);
+	free(numbers);
+}
+
+void results_save(const struct replay *leaks, const struct growth *growth, struct save *to)
+{
+	struct saved_results all = {.sizes = digest_of_sizes(),
+				    .now = leaks->figures->now,
+				    .peak = leaks->figures->peak,
+				    .nr_peaks = leaks->figures->nr_peaks};
+
+	memcpy(all.status_counts, leaks->status_counts, sizeof(all.status_counts));
+	save_put(to, &all, sizeof(all));
+	save_stacks(leaks, to);
+	live_save(leaks->live, to);
+	growth_save(growth, to);
+}
+
+/* The modules, whose paths stay where they are, in *@modules, which the caller frees. */
+static int load_modules(struct load *from, struct mlk_unwound_module **modules, size_t *nr)
+{
+	int err = 0;
+
+	*nr = load_count(from, sizeof(struct saved_module));
+	*modules = calloc(*nr + 1, sizeof(**modules));
+	if (!*modules)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < *nr; i++) {
+		struct saved_module saved;
+		const char *path;
+
+		if (!load_get(from, &saved, sizeof(saved)) || saved.path_len == SIZE_MAX ||
+		    saved.id_len > sizeof(saved.id))
+			return MLK_E_CORRUPT;
+		path = load_bytes(from, saved.path_len + 1, 1);
+		if (!path || path[saved.path_len])
+			return MLK_E_CORRUPT;
+		(*modules)[i].path = path;
+		(*modules)[i].bias = saved.bias;
+		(*modules)[i].id.len = (uint8_t)saved.id_len;
+		memcpy((*modules)[i].id.bytes, saved.id, saved.id_len);
+	}
+	return from->bad ? MLK_E_CORRUPT : 0;
+}
+
+/* The frames, each of which comes behind its callers, in *@stacks, which the caller frees. */
+static int load_tree(struct load *from, size_t nr_modules, struct mlk_unwound_stack **stacks,
+		     size_t *nr)
+{
+	struct saved_frame saved;
+
+	*nr = load_count(from, sizeof(saved));
+	*stacks = malloc((*nr + 1) * sizeof(**stacks));
+	if (!*stacks)
+		return -ENOMEM;
+	for (size_t i = 0; i < *nr; i++) {
+		load_get(from, &saved, sizeof(saved));
+		if (saved.caller > i || saved.module > nr_modules)
+			return MLK_E_CORRUPT;
+		(*stacks)[i] = (struct mlk_unwound_stack){.caller = saved.caller,
+							  .module = saved.module,
+							  .flags = saved.flags,
+							  .pc = saved.pc};
+	}
+	return from->bad || *nr >= UINT32_MAX ? MLK_E_CORRUPT : 0;
+}
+
+/* Give the unwinder all frames; *@ids, which the caller frees, are what it calls them. */
+static int load_frames(struct replay *leaks, struct load *from, uint32_t **ids, size_t *nr)
+{
+	struct mlk_unwound_module *modules = NULL;
+	struct mlk_unwound_stack *stacks = NULL;
+	struct mlk_unwound unwound = {0};
+	struct batch batch = {0};
+	size_t room = 0;
+	int err = load_modules(from, &modules, &unwound.nr_modules);
+
+	if (!err)
+		err = load_tree(from, unwound.nr_modules, &stacks, nr);
+	unwound.modules = modules;
+	unwound.stacks = stacks;
+	unwound.nr_stacks = *nr;
+	if (!err)
+		err = stored_stacks_report(&unwound, leaks->images, &batch);
+	if (!err)
+		err = batch_intern(&batch, leaks->dw, ids, &room);
+	batch_release(&batch);
+	free(stacks);
+	free(modules);
+	return err;
+}
+
+/* Add the stack @saved, whose frames have the @nr @ids by their numbers. */
+static int add_stack(struct replay *leaks, const struct saved_stack *saved, const uint32_t *ids,
+		     size_t nr)
+{
+	const size_t before = leaks->stacks->nr;
+	struct stack *stack;
+	uint32_t number;
+	int err;
+
+	/* one without frames is a number, too: that of how it ended */
+	if (!saved->frames || saved->frames > nr)
+		return MLK_E_CORRUPT;
+	err = stacks_add(leaks->stacks, ids[saved->frames], saved->process, &number);
+	if (err)
+		return err;
+	if (number != before) /* it came twice */
+		return MLK_E_CORRUPT;
+	stack = &leaks->stacks->all[number];
+	stack->allocs = saved->allocs;
+	stack->allocated = saved->allocated;
+	stack->freed = saved->freed;
+	stack->peak = saved->peak;
+	stack->now = saved->now;
+	stack->temporary = saved->temporary;
+	stack->first_ns = saved->first_ns;
+	stack->last_ns = saved->last_ns;
+	stack->peaks_seen = saved->peaks_seen;
+	return 0;
+}
+
+static int load_stacks(struct replay *leaks, struct load *from)
+{
+	uint32_t *ids = NULL;
+	struct saved_stack stack;
+	size_t nr = 0;
+	int err = load_frames(leaks, from, &ids, &nr);
+
+	for (size_t left = err ? 0 : load_count(from, sizeof(stack)); !err && left; left--) {
+		load_get(from, &stack, sizeof(stack));
+		err = add_stack(leaks, &stack, ids, nr);
+	}
+	free(ids);
+	return err ? err : from->bad ? MLK_E_CORRUPT : 0;
+}
+
+/* Each stack is of a process that there is. */
+static bool has_processes(const struct replay *leaks)
+{
+	const size_t nr = live_nr_processes(leaks->live);
+
+	for (size_t i = 0; i < leaks->stacks->nr; i++)
+		if (leaks->stacks->all[i].process >= nr)
+			return false;
+	return true;
+}
+
+int results_load(struct replay *leaks, struct growth *growth, struct load from)
+{
+	struct saved_results all;
+	int err;
+
+	if (!load_get(&from, &all, sizeof(all)) || all.sizes != digest_of_sizes())
+		return MLK_E_CORRUPT;
+	memcpy(leaks->status_counts, all.status_counts, sizeof(all.status_counts));
+	leaks->figures->now = all.now;
+	leaks->figures->peak = all.peak;
+	leaks->figures->nr_peaks = all.nr_peaks;
+	err = load_stacks(leaks, &from);
+	if (!err)
+		err = live_load(leaks->live, &from, leaks->stacks->nr);
+	if (!err && !has_processes(leaks))
+		err = MLK_E_CORRUPT;
+	if (!err && growth)
+		err = growth_load(growth, &from, leaks->stacks->nr);
+	return err;
+}
