@@ -1,55 +1,11 @@
-"""The cache of stacks beside a trace: reports are the same with it, without it, and while it is made."""
+"""The cache beside a trace, its stacks: reports are the same with it, without it, and while it is made."""
 
 import os
 import shutil
 import struct
 
-from unwindtest import EVENTS, GOLDEN, MODULE, VIEWS, UnwindCase, chunks_of, join
-
-KERNEL = next(path for path in GOLDEN if "kernel" in path)
-USERS = [path for path in GOLDEN if "kernel" not in path]
-LIBC = b"/usr/lib/x86_64-linux-gnu/libc.so.6"
-MORE_VIEWS = VIEWS + [[], ["--format=json"], ["--format=html"], ["--lost"], ["--at", "1ms"], ["--cost", "peak"]]
-
-
-class CacheCase(UnwindCase):
-    def setUp(self):
-        super().setUp()
-        self.path_of = self.write("x.mlk", self.read(self.trace))
-        self.cache = self.path_of + ".stacks"
-
-    def cached(self, *args, mode="always", **options):
-        """What `mleak report` says with a cache, if it can have one."""
-        env = dict(os.environ, MLEAK_CACHE=mode)
-        result = self.mleak("report", *args, env=env, **options)
-        return result.status, result.out, result.err
-
-    def plain(self, *args, **options):
-        return self.cached("--no-cache", *args, **options)
-
-    def make(self, *args):
-        """Make a report that makes the cache; returns the cache."""
-        self.cached(*args, self.path_of)
-        return self.read(self.cache)
-
-    def lie(self):
-        """Have the cache say other stacks under right sums: a report shows whether it was read."""
-        data = self.make()
-        chunks = chunks_of(data)
-        for chunk in chunks:
-            content = bytearray(chunk.content())
-            at = content.index(LIBC) + len(LIBC)  # of the address where it was mapped
-            content[at + 1] ^= 0x11
-            chunk.set_content(bytes(content))
-        lie = join(data, chunks)
-        self.write("x.mlk.stacks", lie)
-        os.chmod(self.cache, 0o600)
-        return lie
-
-    def is_used(self, *args):
-        """Is the cache that lies believed?"""
-        views = ("--folded", "--addresses", *args, self.path_of)
-        return self.cached(*views) != self.plain(*views)
+from cachetest import KERNEL, MORE_VIEWS, USERS, CacheCase
+from unwindtest import EVENTS, GOLDEN, MODULE, chunks_of, join
 
 
 class SameTest(CacheCase):
@@ -121,9 +77,9 @@ class SameTest(CacheCase):
         self.cached(cut)
         self.assert_nothing_is_left(["x.mlk"])
         self.unwind("-q", "-o", self.unwound, self.trace)
-        self.cached(self.unwound)
+        self.cached("--folded", self.unwound)
         self.unwind("-q", "-o", self.path("dropped.mlk"), "--drop-raw", self.trace)
-        self.cached(self.path("dropped.mlk"))
+        self.cached("--folded", self.path("dropped.mlk"))
         self.assert_nothing_is_left(["dropped.mlk", "unwound.mlk", "x.mlk"])
 
     def test_it_is_no_trace(self):
@@ -161,7 +117,7 @@ class OtherTraceTest(CacheCase):
         self.write("x.mlk", join(data, chunks))
         os.utime(self.path_of, ns=(before.st_atime_ns, before.st_mtime_ns))
         self.assertIn("lost", self.plain(self.path_of)[1])
-        self.assertEqual(self.cached(self.path_of)[0], self.plain(self.path_of)[0])
+        self.assertEqual(self.cached("--folded", self.path_of)[0], self.plain(self.path_of)[0])
         # the losses are not the stacks' affair, but the payload is
         events.payload = events.payload[:-1] + bytes([events.payload[-1] ^ 1])
         self.write("x.mlk", join(data, chunks))

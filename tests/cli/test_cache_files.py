@@ -7,7 +7,7 @@ import stat
 import subprocess
 
 from mleaktest import AS_NOBODY
-from test_cache import CacheCase
+from cachetest import CacheCase
 
 NOBODY, OTHER = 65534, 12345
 

@@ -23,6 +23,14 @@ from seeds import (CHUNK_HEADER, COMPRESS, CORPUS, END, EVENTS, FILE_HEADER, GAP
                    chunk, chunks_of, file_header, save, text, wrapped)
 
 
+def seed_results():
+    """A length to which results are cut, and bytes at offsets."""
+    for name, content in (("as-they-are", b""), ("cut", struct.pack("<I", 4096)),
+                          ("a-count-of-2-to-the-56", b"".join(struct.pack("<IB", at, 1) for at in (119, 127, 135))),
+                          ("many-changes", b"".join(struct.pack("<IB", at * 997, 255) for at in range(200)))):
+        save("results", name, content if name == "cut" else bytes(4) + content)
+
+
 def seed_chunk(traces):
     for label, trace in traces:
         keep, left = [file_header()], 3000
@@ -310,7 +318,7 @@ def record(mleak, sample, folder, *options):
 
 def main():
     mleak, samples = (os.path.abspath(arg) for arg in sys.argv[1:3])
-    for target in ("capture", "chunk", "events", "maps", "module"):
+    for target in ("capture", "chunk", "events", "maps", "module", "results"):
         os.makedirs(os.path.join(CORPUS, target), exist_ok=True)
         for old in glob.glob(os.path.join(CORPUS, target, "*")):
             if not os.path.basename(old).startswith("found-"):
@@ -324,6 +332,7 @@ def main():
         seed_module(folder)
         seed_capture(folder)
         seed_debug_forms(folder)
+    seed_results()
     cfi_seeds.make()
 
 

@@ -1,0 +1,158 @@
+"""The results of a replay in the cache beside a trace: which reports use them, and when they are believed."""
+
+import json
+import os
+import random
+import shutil
+
+from cachetest import LIBC, MORE_VIEWS, OWN, USERS, CacheCase
+from unwindtest import EVENTS, UNWOUND, chunks_of, join
+
+# Reports of all blocks, which need nothing else that happened meanwhile.
+PLAIN = [[], ["--flat"], ["--folded"], ["--inverted"], ["--growth"], ["--timeline"], ["--format=csv"], ["--format=json"],
+         ["--format=pprof"], ["--format=speedscope"], ["--by", "function"], ["--by", "size"], ["--by", "process"],
+         ["--folded", "--cost", "allocated"], ["--folded", "--cost", "peak"], ["--folded", "--cost", "temporary"],
+         ["--min-bytes", "1K"], ["--function", "main"], ["-j", "1"], ["--per-process"]]
+OTHERS = [["--at", "100ms"], ["--older", "1ms"], ["--thread", "*"], ["--pid", "{pid}"], ["--temporary", "1"],
+          ["--by", "thread"], ["--format=heaptrack"], ["--format=html"], ["--between", "1ms,200ms"]]
+MUTATIONS = 60
+
+
+class ResultsCase(CacheCase):
+    def owns(self):
+        """Does the cache have results?"""
+        return any(c.type == OWN for c in chunks_of(self.read(self.cache)))
+
+    def change(self, change):
+        """Have the results say something else, under right sums; @change() is given their bytes."""
+        data = self.make()
+        chunks = chunks_of(data)
+        own = [c for c in chunks if c.type == OWN]
+        self.assertEqual(len(own), 1)  # so small a trace has few
+        content = bytearray(own[0].content())
+        change(content)
+        own[0].set_content(bytes(content))
+        self.write("x.mlk.stacks", join(data, chunks))
+        os.chmod(self.cache, 0o600)
+
+    def move_libc(self):
+        """Another address where the C library was mapped."""
+        def change(content):
+            content[content.index(LIBC) - 56 + 1] ^= 0x11  # the fields before the path: its bias is the first
+        self.change(change)
+
+    def views(self, views):
+        pid = json.loads(self.plain("--format=json", self.path_of)[1])["trace"]["pid"]
+        return [[word.format(pid=pid) for word in view] for view in views]
+
+
+class UseTest(ResultsCase):
+    def test_all_views_are_the_same(self):
+        for trace in USERS:
+            shutil.copy(trace, self.path_of)
+            with self.subTest(trace=os.path.basename(trace)):
+                self.make()
+                # of overruns the blocks around are told, which takes the second pass
+                self.assertEqual(self.owns(), "overrun" not in trace)
+                before = self.read(self.cache)
+                for view in PLAIN + MORE_VIEWS:
+                    with self.subTest(view=view):
+                        self.assertEqual(self.cached(*view, self.path_of), self.plain(*view, self.path_of))
+                self.assertEqual(self.read(self.cache), before)
+                os.unlink(self.cache)
+
+    def test_who_uses_them(self):
+        """By results that lie under right sums."""
+        self.move_libc()
+        for used, views in (True, PLAIN), (False, OTHERS):
+            for view in self.views(views):
+                if {"--growth", "--timeline", "--by", "--function", "temporary"} & set(view):
+                    continue  # these have no address in the C library
+                view = [*view, "--addresses"]
+                with self.subTest(view=view):
+                    differ = self.cached(*view, self.path_of) != self.plain(*view, self.path_of)
+                    self.assertEqual(differ, used)
+
+    def test_traces_that_have_their_stacks_have_results_alone(self):
+        for options in ["--drop-raw"], []:
+            self.unwind("-q", "-o", self.unwound, *options, self.trace)
+            plain = self.cached("--no-cache", self.unwound)
+            for _ in range(2):
+                self.assertEqual(self.cached(self.unwound), plain)
+                types = {c.type for c in chunks_of(self.read(self.unwound + ".stacks"))}
+                self.assertEqual(types, {OWN})
+            for view in PLAIN:
+                with self.subTest(options=options, view=view):
+                    self.assertEqual(self.cached(*view, self.unwound), self.cached("--no-cache", *view, self.unwound))
+            for name in self.unwound, self.unwound + ".stacks":
+                os.unlink(name)
+
+    def test_they_come_with_the_first_report_that_has_all(self):
+        self.cached("--folded", self.path_of)
+        self.assertFalse(self.owns())
+        stacks = self.read(self.cache)
+        self.cached("--at", "1ms", self.path_of)
+        self.assertEqual(self.read(self.cache), stacks)
+        self.cached(self.path_of)
+        self.assertTrue(self.owns())
+        self.assertEqual(self.read(self.cache)[:len(stacks)], stacks)
+
+    def test_what_a_program_of_others_would_read(self):
+        """A cache without them is as good as before."""
+        self.move_libc()
+        self.lie()
+        self.assertTrue(self.is_used())
+
+
+class BeliefTest(ResultsCase):
+    def test_damage_of_the_trace_is_told_as_without(self):
+        for unwound in False, True:
+            if unwound:
+                self.unwind("-q", "-o", self.unwound, self.trace)
+                os.rename(self.unwound, self.path_of)
+            data = self.read(self.path_of)
+            for type_ in [EVENTS] + [UNWOUND] * unwound:
+                self.write("x.mlk", data)
+                self.make()
+                self.assertTrue(self.owns())
+                damaged = bytearray(data)
+                damaged[data.index([c for c in chunks_of(data) if c.type == type_][-1].payload) + 40] ^= 1
+                self.write("x.mlk", bytes(damaged))
+                with self.subTest(unwound=unwound, type=type_):
+                    # events that are unwound are not needed
+                    self.assertEqual(self.plain(self.path_of)[2] != "", type_ == UNWOUND or not unwound)
+                    for view in PLAIN:
+                        self.assertEqual(self.cached(*view, self.path_of), self.plain(*view, self.path_of))
+                os.unlink(self.cache)
+
+    def test_a_cache_that_is_damaged_is_not_read(self):
+        data = self.make()
+        own = [c for c in chunks_of(data) if c.type == OWN][0]
+        at = data.index(own.payload)
+        plain = self.plain(self.path_of)
+        for place in 0, len(own.payload) // 2, len(own.payload) - 1:
+            damaged = bytearray(data)
+            damaged[at + place] ^= 0x20
+            self.write("x.mlk.stacks", bytes(damaged))
+            os.chmod(self.cache, 0o600)
+            self.assertEqual(self.cached(self.path_of), plain)
+        for cut in data[:at + 1], data[:at - 100]:
+            self.write("x.mlk.stacks", cut)
+            os.chmod(self.cache, 0o600)
+            self.assertEqual(self.cached(self.path_of), plain)
+
+    def test_content_with_right_sums_does_no_harm(self):
+        """Whose a trace is may make its report say anything, but not more."""
+        for seed in range(MUTATIONS):
+            rng = random.Random(seed)
+
+            def mutate(content):
+                for _ in range(rng.choice((1, 3, 20))):
+                    content[rng.randrange(len(content))] = rng.choice((0, 1, 0x7f, 0xff, rng.randrange(256)))
+                if not rng.randrange(4):
+                    del content[rng.randrange(len(content)):]
+            self.change(mutate)
+            with self.subTest(seed=seed):
+                for view in rng.sample(PLAIN, 3):
+                    self.assertEqual(self.cached(*view, self.path_of)[0], 0)
+            os.unlink(self.cache)
