@@ -129,7 +129,7 @@ static void use_cache(const struct replay *leaks, struct stack_cache *cache,
 
 /* Take what the cache has of the results in place of the second pass.  That the chunks are whole is
  * examined all the same: else damage would be told by one report and not by the next.  Returns 1, 0
- * if there are none to be used, -ENOMEM or MLK_E_CACHE. */
+ * if there are none to be used, or MLK_E_CACHE. */
 static int use_results(struct replay *leaks, const struct replay_opts *opts)
 {
 	struct whole_chunks *whole;
@@ -144,7 +144,8 @@ static int use_results(struct replay *leaks, const struct replay_opts *opts)
 	}
 	err = results_load(leaks, opts->growth,
 			   (struct load){saved.bytes, saved.bytes + saved.len, false});
-	if (!whole_chunks_end(whole) || err == MLK_E_CORRUPT)
+	/* a replay may do with less memory than it takes to read them */
+	if (!whole_chunks_end(whole) || err)
 		err = MLK_E_CACHE;
 	save_release(&saved);
 	return err ? err : 1;
