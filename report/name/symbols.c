@@ -297,6 +297,20 @@ static int name_all_code(struct symbols *names, const struct symbols_source *sou
 	return err;
 }
 
+/* Have the frames from @done on be found by their places. */
+static int index_places(struct symbols *names, const struct dwunw *dw, size_t done)
+{
+	for (size_t i = done; i < names->nr; i++) {
+		uint32_t place = dwunw_frame_place(dw, &names->all[i]);
+
+		if (array_cover(&names->by_place, &names->nr_places, (size_t)place + 1,
+				sizeof(*names->by_place)))
+			return -ENOMEM;
+		names->by_place[place] = (uint32_t)i;
+	}
+	return 0;
+}
+
 int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 		    const struct symbols_opts *opts, struct labels *labels)
 {
@@ -317,6 +331,8 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 				    !trace_modules_remark_text(source->images, &names->all[i]);
 	if (!err)
 		err = name_all(names, source, opts, labels);
+	if (!err)
+		err = index_places(names, source->dw, done);
 	if (!err)
 		names->nr_named = nr;
 	return err;
@@ -369,5 +385,6 @@ void symbols_free(struct symbols *names)
 	free(names->symbols);
 	free(names->first);
 	free(names->unnamed);
+	free(names->by_place);
 	free(names);
 }

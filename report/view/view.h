@@ -88,6 +88,10 @@ const struct stack *view_stack(const struct view *view, size_t i);
  */
 size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]);
 
+/* Write the first @most labels of stack @i, innermost first and without its process's, to @path; at
+ * most STACK_MAX_FRAMES.  Returns how many there are. */
+size_t view_innermost(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH], size_t most);
+
 /* What it weighs. */
 uint64_t view_cost_of(const struct view *view, size_t i);
 
