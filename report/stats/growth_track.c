@@ -143,6 +143,11 @@ struct growth_age growth_track_age(const struct growth_track *track, size_t i)
 				       : (struct growth_age){0};
 }
 
+size_t growth_track_ages(const struct growth_track *track, size_t nr)
+{
+	return before(track->ages_met, nr);
+}
+
 void growth_track_release(struct growth_track *track)
 {
 	free(track->slices);

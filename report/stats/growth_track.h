@@ -84,6 +84,9 @@ struct growth_slice growth_track_at(const struct growth_track *track, size_t at)
 /* Blocks that were freed at an age of class @i; all zero of one that none had. */
 struct growth_age growth_track_age(const struct growth_track *track, size_t i);
 
+/* How many of the ages that blocks of it had are of the first @nr classes. */
+size_t growth_track_ages(const struct growth_track *track, size_t nr);
+
 /* Release what @track holds, and leave it empty. */
 void growth_track_release(struct growth_track *track);
 
