@@ -309,6 +309,19 @@ size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[
 	return stacks_frames(view->stacks, view->chosen[i], frames);
 }
 
+uint32_t *view_as_met(const struct view *view, size_t nr)
+{
+	uint32_t *order = calloc(view->stacks->nr + 1, sizeof(*order));
+	size_t to = 0;
+
+	for (size_t i = 0; order && i < nr; i++)
+		order[view->chosen[i]] = (uint32_t)i + 1;
+	for (size_t number = 0; order && number < view->stacks->nr; number++)
+		if (order[number])
+			order[to++] = order[number] - 1;
+	return order;
+}
+
 uint64_t view_stack_id(const struct view *view, size_t i)
 {
 	struct dwunw_frame frames[STACK_MAX_FRAMES];

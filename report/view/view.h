@@ -102,6 +102,11 @@ const char *view_process(const struct view *view, uint32_t number);
 /* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES]);
 
+/* The numbers of the first @nr stacks, which may be of those left out, in the order in which the
+ * trace met them: stacks with the same callers are close to each other, so that what is looked up
+ * of them is at hand.  To be freed; NULL: no memory. */
+uint32_t *view_as_met(const struct view *view, size_t nr);
+
 /* The id of stack @i, see stack_id.h. */
 uint64_t view_stack_id(const struct view *view, size_t i);
 

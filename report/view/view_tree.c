@@ -42,15 +42,17 @@ int view_tree_fill(struct tree *tree, const struct view *view, const uint32_t *k
 	bool folds = !view->opts.full_recursion;
 	struct recursion recursion = {0};
 	struct recursion_path *folded = malloc(sizeof(*folded));
-	int err = folded ? 0 : -ENOMEM;
+	uint32_t *order = view_as_met(view, view->nr);
+	int err = folded && order ? 0 : -ENOMEM;
 
 	if (!err && folds)
 		err = recursion_init(&recursion, view->labels);
-	for (size_t i = 0; i < view->nr && !err; i++)
-		err = add_stack(tree, view, i, kinds ? kinds[i] : 0, folds ? &recursion : NULL,
-				folded);
+	for (size_t at = 0; at < view->nr && !err; at++)
+		err = add_stack(tree, view, order[at], kinds ? kinds[order[at]] : 0,
+				folds ? &recursion : NULL, folded);
 	recursion_release(&recursion);
 	free(folded);
+	free(order);
 	tree->by_blocks = view->opts.cost == COST_BLOCKS;
 	if (!err)
 		err = tree_sort(tree, view->labels);
