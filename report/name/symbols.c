@@ -12,6 +12,7 @@
 #include "report/base/hash_index.h"
 #include "report/base/text.h"
 #include "report/name/code_name.h"
+#include "report/name/module_names.h"
 
 #define SHORT_PATH 40 /* columns up to which a source file's path is shown whole */
 
@@ -317,6 +318,8 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 	const size_t done = names->nr_named, nr = names->nr;
 	int err = grow_named(names);
 
+	if (!err && !opts->addresses && nr > done)
+		err = module_names_prepare(source->dw, names->all + done, nr - done);
 	if (!err && !opts->addresses && nr > done)
 		err = dwunw_symbol_resolve_batch(source->dw, names->all + done, nr - done,
 						 names->symbols + done);
