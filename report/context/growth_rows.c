@@ -166,38 +166,39 @@ static int group_rows(struct growth_rows *rows, const struct report_data *export
 	return err;
 }
 
-/* Say of each row which one is the first with the same lines of the same process: its number is in
- * @first.  Calls of one line may have several addresses, and stacks. */
-static int find_same(const struct growth_rows *rows, const struct report_data *export,
-		     uint32_t *first)
+/* Number the view's stacks, and those that its top leaves out: those of one process with the same
+ * lines have one number, in @numbers.  Calls of one line may have several addresses, and stacks. */
+static int find_same(const struct growth_rows *rows, const struct view *view, uint32_t *numbers)
 {
+	size_t nr = view->nr + view->left_out;
+	uint32_t *order = view_as_met(view, nr);
 	struct intern keys = {0};
-	int err = 0;
+	int err = order ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < rows->nr && !err; i++)
-		err = stack_names_want(rows->names, view_stack(export->view, i)->id);
+	for (size_t at = 0; at < nr && !err; at++)
+		err = stack_names_want(rows->names, view_stack(view, order[at])->id);
 	if (!err)
 		err = stack_names_resolve(rows->names);
-	for (size_t i = 0; i < rows->nr && !err; i++) {
-		const struct stack *stack = view_stack(export->view, i);
+	for (size_t at = 0; at < nr && !err; at++) {
+		const struct stack *stack = view_stack(view, order[at]);
 		uint32_t key[] = {0, stack->process};
 
 		err = stack_names_number(rows->names, stack->id, &key[0]);
-		if (!err && intern_pair(&keys, key, sizeof(key), &first[i]) < 0)
+		if (!err && intern_pair(&keys, key, sizeof(key), &numbers[order[at]]) < 0)
 			err = -ENOMEM;
 	}
 	intern_release(&keys);
+	free(order);
 	return err;
 }
 
-static void add_same(struct same_rows *same, const struct growth_row *row, const struct view *view,
-		     size_t i)
+static void add_same(struct same_rows *same, const struct growth_row *row, const struct view *view)
 {
-	const struct stack *stack = view_stack(view, i);
+	const struct stack *stack = view_stack(view, row->i);
 
 	if (!same->nr)
 		same->first = row;
-	same->numbers[same->nr++] = view->chosen[i];
+	same->numbers[same->nr++] = view->chosen[row->i];
 	same->freed += (double)stack->freed.blocks;
 	same->allocated += (double)stack->allocated.blocks;
 }
@@ -206,27 +207,29 @@ static void add_same(struct same_rows *same, const struct growth_row *row, const
 static int find_shapes(struct growth_rows *rows, const struct report_data *export,
 		       const struct growth *growth)
 {
-	uint32_t *keys = calloc(rows->nr + 1, sizeof(*keys)), *numbers = NULL;
-	struct same_rows *same = calloc(rows->nr + 1, sizeof(*same));
-	size_t *counts = calloc(rows->nr + 1, sizeof(*counts)), used = 0;
+	const struct view *view = export->view;
+	size_t nr = view->nr + view->left_out, used = 0;
+	uint32_t *keys = calloc(nr + 1, sizeof(*keys)), *numbers = NULL;
+	struct same_rows *same = calloc(nr + 1, sizeof(*same));
+	size_t *counts = calloc(nr + 1, sizeof(*counts));
 	int err = -ENOMEM;
 
-	numbers = calloc(rows->nr + 1, sizeof(*numbers));
+	numbers = calloc(nr + 1, sizeof(*numbers));
 	if (keys && same && counts && numbers)
-		err = find_same(rows, export, keys);
+		err = find_same(rows, view, keys);
 	for (size_t i = 0; i < rows->nr && !err; i++)
-		counts[keys[i]]++;
-	for (size_t key = 0; key < rows->nr && !err; key++) {
+		counts[keys[rows->all[i].i]]++;
+	for (size_t key = 0; key < nr && !err; key++) {
 		same[key].numbers = numbers + used;
 		used += counts[key];
 	}
 	for (size_t i = 0; i < rows->nr && !err; i++)
-		add_same(&same[keys[i]], &rows->all[i], export->view, i);
-	for (size_t key = 0; key < rows->nr && !err; key++)
+		add_same(&same[keys[rows->all[i].i]], &rows->all[i], view);
+	for (size_t key = 0; key < nr && !err; key++)
 		if (same[key].nr)
 			same[key].shape = shape_of(export, growth, &same[key]);
 	for (size_t i = 0; i < rows->nr && !err; i++)
-		rows->all[i].shape = same[keys[i]].shape;
+		rows->all[i].shape = same[keys[rows->all[i].i]].shape;
 	free(keys);
 	free(same);
 	free(counts);
