@@ -48,8 +48,8 @@ int symbols_want(struct symbols *names, const struct dwunw_frame *frames, size_t
 
 /* What knows the modules of frames. */
 struct symbols_source {
-	struct dwunw *dw;
-	const struct trace_modules *images; /* those that @dw does not have */
+	struct dwunw *dw;		    /* that has the frames in stacks */
+	const struct trace_modules *images; /* modules that it does not have */
 };
 
 /* What the runtime called the function that @frame is in, or NAMES_GENERATED; NULL: it is in no

@@ -71,7 +71,8 @@ struct view {
 
 /*
  * Choose among @stacks those of which blocks are outstanding, and name their frames with what
- * @source knows.  @stacks, and what @source points to, are borrowed and must outlive the view.
+ * @source knows, whose unwinder is theirs.  @stacks, and what @source points to, are borrowed and
+ * must outlive the view.
  * *@out is NULL on failure.  Returns 0, -ENOMEM, or -EINVAL: see stack_filter_new().
  */
 int view_new(struct view **out, const struct stacks *stacks, const struct symbols_source *source,
