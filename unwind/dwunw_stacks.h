@@ -22,6 +22,13 @@ extern "C" {
 size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_frame *frames,
 			  size_t max_frames);
 
+/* The numbers of the frames of stack @id, as dwunw_stack_frames(): equal frames have one, whichever
+ * stacks they are of, and whether or not they have DWUNW_FRAME_FLAG_PARTIAL. */
+size_t dwunw_stack_places(const struct dwunw *dw, uint32_t id, uint32_t *places, size_t max_frames);
+
+/* The number of @frame, from 1; 0 if no stack has it. */
+uint32_t dwunw_frame_place(const struct dwunw *dw, const struct dwunw_frame *frame);
+
 /* The stack of the caller of stack @id; without frames if @id has one frame, and 0 if it has none.
  */
 uint32_t dwunw_stack_parent(const struct dwunw *dw, uint32_t id);

@@ -75,6 +75,11 @@ struct dwunw_symbol {
 int dwunw_symbol_resolve_batch(struct dwunw *dw, const struct dwunw_frame *frames, size_t nr_frames,
 			       struct dwunw_symbol *out);
 
+/* Read what names in @module are found with, which otherwise happens once the first is requested.
+ * Threads may do so at the same time, each of other modules, while nothing else is requested of
+ * @dw.  Nothing is done if dwunw_debug_fetch_set() gave a function.  Returns 0 or -ENOMEM. */
+int dwunw_symbol_prepare(struct dwunw *dw, uint32_t module);
+
 /*
  * The name of the variable or table at @offset, bytes into the file of @module: demangled, as
  * "vtable for X".  *name is to be released with free(); NULL: none is known.  All symbols of the

@@ -39,6 +39,15 @@ int dwunw_symbol_resolve_batch(struct dwunw *dw, const struct dwunw_frame *frame
 	return err;
 }
 
+int dwunw_symbol_prepare(struct dwunw *dw, uint32_t module)
+{
+	struct dwunw_module *found = dwunw_module_get(dw, module);
+
+	if (!found || found->names || dw->dirs.fetch)
+		return 0;
+	return dwunw_names_new(&found->names, found, &dw->dirs);
+}
+
 uint32_t dwunw_module_notes(const struct dwunw *dw, uint32_t module)
 {
 	const struct dwunw_module *found = dwunw_module_get(dw, module);

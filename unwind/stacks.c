@@ -29,6 +29,23 @@ size_t dwunw_stack_frames(const struct dwunw *dw, uint32_t id, struct dwunw_fram
 	return nr;
 }
 
+size_t dwunw_stack_places(const struct dwunw *dw, uint32_t id, uint32_t *places, size_t max_frames)
+{
+	const struct dwunw_stack_tree *tree = &dw->stacks->tree;
+	size_t nr = 0;
+
+	for (; nr < max_frames && !is_root(tree, id); nr++) {
+		places[nr] = tree->nodes[id].place;
+		id = dwunw_stack_tree_parent(&tree->nodes[id]);
+	}
+	return nr;
+}
+
+uint32_t dwunw_frame_place(const struct dwunw *dw, const struct dwunw_frame *frame)
+{
+	return dwunw_frame_table_find(&dw->stacks->places, frame);
+}
+
 uint32_t dwunw_stack_parent(const struct dwunw *dw, uint32_t id)
 {
 	return dwunw_stack_tree_parent(&dw->stacks->tree.nodes[id]);

@@ -26,11 +26,17 @@ int array_cover(void *array, size_t *room, size_t need, size_t size)
 	size_t before = *room;
 	void *all;
 
+	if (need <= before)
+		return 0;
 	memcpy(&all, array, sizeof(all));
-	all = array_grow(all, room, need, size);
+	/* a new one may be large and hardly used: pages of zeroes are not touched */
+	all = before ? array_enlarge(all, room, need, size) : calloc(need, size);
 	if (!all)
-		return need ? -ENOMEM : 0;
-	memset((char *)all + before * size, 0, (*room - before) * size);
+		return -ENOMEM;
+	if (before)
+		memset((char *)all + before * size, 0, (*room - before) * size);
+	else
+		*room = need;
 	memcpy(array, &all, sizeof(all));
 	return 0;
 }

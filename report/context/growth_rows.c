@@ -30,6 +30,7 @@ static void set_interval(struct growth_row *row, uint64_t blocks)
 struct same_rows {
 	uint32_t *numbers;
 	size_t nr;
+	const struct growth_row *first;
 	double freed, allocated;
 	enum growth_shape shape;
 };
@@ -38,7 +39,8 @@ struct same_rows {
 static enum growth_shape shape_of(const struct report_data *export, const struct growth *growth,
 				  const struct same_rows *same)
 {
-	struct growth_stack stack = growth_of(growth, same->numbers, same->nr);
+	struct growth_stack stack =
+		same->nr == 1 ? same->first->growth : growth_of(growth, same->numbers, same->nr);
 	struct growth_span span = growth_span_of(growth, &export->leaks->chosen);
 	enum growth_shape shape = growth_shape_of(
 		&stack, &span, same->allocated > 0 ? same->freed / same->allocated : 0);
@@ -93,7 +95,7 @@ char *growth_rows_innermost(const struct growth_rows *rows, const struct view *v
 			    bool whole)
 {
 	uint32_t path[VIEW_MAX_PATH];
-	size_t first = view->roots != NULL, nr, len;
+	size_t nr, len;
 	char *text = NULL;
 	FILE *out;
 
@@ -102,10 +104,9 @@ char *growth_rows_innermost(const struct growth_rows *rows, const struct view *v
 	out = open_memstream(&text, &len);
 	if (!out)
 		return NULL;
-	nr = view_path(view, i, path);
-	for (size_t at = 0; at < INNERMOST && first + at < nr; at++) {
-		uint32_t label = path[view->opts.inverted ? first + at : nr - 1 - at];
-		const char *name = view->labels->all[label].name;
+	nr = view_innermost(view, i, path, INNERMOST);
+	for (size_t at = 0; at < nr; at++) {
+		const char *name = view->labels->all[path[at]].name;
 
 		fputs(at ? " < " : "", out);
 		if (whole)
@@ -165,34 +166,39 @@ static int group_rows(struct growth_rows *rows, const struct report_data *export
 	return err;
 }
 
-/* Say of each row which one is the first with the same lines of the same process: its number is in
- * @first.  Calls of one line may have several addresses, and stacks. */
-static int find_same(const struct growth_rows *rows, const struct report_data *export,
-		     uint32_t *first)
+/* Number the view's stacks, and those that its top leaves out: those of one process with the same
+ * lines have one number, in @numbers.  Calls of one line may have several addresses, and stacks. */
+static int find_same(const struct growth_rows *rows, const struct view *view, uint32_t *numbers)
 {
-	struct strings *keys = NULL;
-	int err = strings_new(&keys);
+	size_t nr = view->nr + view->left_out;
+	uint32_t *order = view_as_met(view, nr);
+	struct intern keys = {0};
+	int err = order ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < rows->nr && !err; i++)
-		err = stack_names_want(rows->names, view_stack(export->view, i)->id);
+	for (size_t at = 0; at < nr && !err; at++)
+		err = stack_names_want(rows->names, view_stack(view, order[at])->id);
 	if (!err)
 		err = stack_names_resolve(rows->names);
-	for (size_t i = 0; i < rows->nr && !err; i++) {
-		const struct stack *stack = view_stack(export->view, i);
-		char *key = stack_names_key(rows->names, stack->id, stack->process);
+	for (size_t at = 0; at < nr && !err; at++) {
+		const struct stack *stack = view_stack(view, order[at]);
+		uint32_t key[] = {0, stack->process};
 
-		err = key ? strings_intern(keys, key, &first[i]) : -ENOMEM;
-		free(key);
+		err = stack_names_number(rows->names, stack->id, &key[0]);
+		if (!err && intern_pair(&keys, key, sizeof(key), &numbers[order[at]]) < 0)
+			err = -ENOMEM;
 	}
-	strings_free(keys);
+	intern_release(&keys);
+	free(order);
 	return err;
 }
 
-static void add_same(struct same_rows *same, const struct view *view, size_t i)
+static void add_same(struct same_rows *same, const struct growth_row *row, const struct view *view)
 {
-	const struct stack *stack = view_stack(view, i);
+	const struct stack *stack = view_stack(view, row->i);
 
-	same->numbers[same->nr++] = view->chosen[i];
+	if (!same->nr)
+		same->first = row;
+	same->numbers[same->nr++] = view->chosen[row->i];
 	same->freed += (double)stack->freed.blocks;
 	same->allocated += (double)stack->allocated.blocks;
 }
@@ -201,28 +207,29 @@ static void add_same(struct same_rows *same, const struct view *view, size_t i)
 static int find_shapes(struct growth_rows *rows, const struct report_data *export,
 		       const struct growth *growth)
 {
-	uint32_t *keys = calloc(rows->nr + 1, sizeof(*keys)), *numbers = NULL;
-	struct same_rows *same = calloc(rows->nr + 1, sizeof(*same));
-	size_t *counts = calloc(rows->nr + 2, sizeof(*counts)), used = 0;
+	const struct view *view = export->view;
+	size_t nr = view->nr + view->left_out, used = 0;
+	uint32_t *keys = calloc(nr + 1, sizeof(*keys)), *numbers = NULL;
+	struct same_rows *same = calloc(nr + 1, sizeof(*same));
+	size_t *counts = calloc(nr + 1, sizeof(*counts));
 	int err = -ENOMEM;
 
-	numbers = calloc(rows->nr + 1, sizeof(*numbers));
+	numbers = calloc(nr + 1, sizeof(*numbers));
 	if (keys && same && counts && numbers)
-		err = find_same(rows, export, keys);
-	/* keys are numbers from one */
+		err = find_same(rows, view, keys);
 	for (size_t i = 0; i < rows->nr && !err; i++)
-		counts[keys[i]]++;
-	for (size_t key = 0; key <= rows->nr && !err; key++) {
+		counts[keys[rows->all[i].i]]++;
+	for (size_t key = 0; key < nr && !err; key++) {
 		same[key].numbers = numbers + used;
 		used += counts[key];
 	}
 	for (size_t i = 0; i < rows->nr && !err; i++)
-		add_same(&same[keys[i]], export->view, i);
-	for (size_t key = 0; key <= rows->nr && !err; key++)
+		add_same(&same[keys[rows->all[i].i]], &rows->all[i], view);
+	for (size_t key = 0; key < nr && !err; key++)
 		if (same[key].nr)
 			same[key].shape = shape_of(export, growth, &same[key]);
 	for (size_t i = 0; i < rows->nr && !err; i++)
-		rows->all[i].shape = same[keys[i]].shape;
+		rows->all[i].shape = same[keys[rows->all[i].i]].shape;
 	free(keys);
 	free(same);
 	free(counts);

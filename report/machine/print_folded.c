@@ -30,15 +30,14 @@ struct folded_frames {
 /* Make the tree, if one is needed. */
 static int start_frames_tree(struct folded_frames *frames)
 {
-	uint32_t *functions = calloc(frames->labels->nr + 1, sizeof(*functions));
-	bool found = false;
-	int err = functions ? labels_functions(frames->labels, functions, &found) : -ENOMEM;
+	struct label_functions functions = {0};
+	int err = label_functions_update(&functions, frames->labels);
 
-	if (!err && found)
+	if (!err && functions.namesakes)
 		err = tree_new(&frames->tree);
-	if (!err && found)
+	if (!err && functions.namesakes)
 		err = tree_by_function(frames->tree, frames->labels);
-	free(functions);
+	label_functions_release(&functions);
 	return err;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/array.h"
 #include "report/base/hash_index.h"
 #include "report/base/strings.h"
 #include "report/base/text.h"
@@ -92,35 +93,44 @@ static int find_first(struct hash_index *index, const struct hash_query *query, 
 	return hash_index_add(index, query->hash, number);
 }
 
-int labels_functions(const struct labels *labels, uint32_t *functions, bool *namesakes)
+/* The first label that has the name and module of label @number to *@first. */
+static int find_function(struct label_functions *functions, const struct labels *labels,
+			 uint32_t number, uint32_t *first)
 {
-	struct hash_index names = {0}, all = {0};
-	int err = 0;
+	const struct label *label = &labels->all[number];
+	struct hash_query query = {
+		.hash = hash_text(0, label->name),
+		.things = labels,
+		.key = label,
+		.equal = same_name,
+	};
+	int err = find_first(&functions->names, &query, number, first);
 
-	*namesakes = false;
-	for (uint32_t i = 0; i < labels->nr && !err; i++) {
-		const struct label *label = &labels->all[i];
-		struct hash_query query = {
-			.hash = hash_text(0, label->name),
-			.things = labels,
-			.key = label,
-			.equal = same_name,
-		};
-		uint32_t first = i;
+	if (err || labels->all[*first].module == label->module)
+		return err;
+	functions->namesakes = true;
+	query.hash = hash_word(query.hash, label->module);
+	query.equal = same_function;
+	return find_first(&functions->functions, &query, number, first);
+}
 
-		err = find_first(&names, &query, i, &first);
-		if (labels->all[first].module == label->module) {
-			functions[i] = first;
-			continue;
-		}
-		*namesakes = true;
-		query.hash = hash_word(query.hash, label->module);
-		query.equal = same_function;
-		err = err ? err : find_first(&all, &query, i, &functions[i]);
-	}
-	hash_index_release(&names);
-	hash_index_release(&all);
+int label_functions_update(struct label_functions *functions, const struct labels *labels)
+{
+	int err =
+		array_cover(&functions->all, &functions->room, labels->nr, sizeof(*functions->all));
+
+	for (; functions->nr < labels->nr && !err; functions->nr++)
+		err = find_function(functions, labels, (uint32_t)functions->nr,
+				    &functions->all[functions->nr]);
 	return err;
+}
+
+void label_functions_release(struct label_functions *functions)
+{
+	free(functions->all);
+	hash_index_release(&functions->names);
+	hash_index_release(&functions->functions);
+	*functions = (struct label_functions){0};
 }
 
 void labels_free(struct labels *labels)

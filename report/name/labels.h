@@ -43,12 +43,19 @@ int labels_module(struct labels *labels, const char *path, uint32_t *module);
 int labels_intern(struct labels *labels, uint32_t module, const char *name, const char *location,
 		  uint32_t *number);
 
-/*
- * Write to @functions, which has room for one of each label, the first label that has the name and
- * the module of that label, and to *@namesakes whether any name is one of several modules.
- * Returns 0 or -ENOMEM.
- */
-int labels_functions(const struct labels *labels, uint32_t *functions, bool *namesakes);
+/* Labels without their locations; all zero is of none. */
+struct label_functions {
+	uint32_t *all; /* of each label, the first one that has its name and module */
+	size_t nr, room;
+	bool namesakes;			    /* some name is one of several modules */
+	struct hash_index names, functions; /* first labels: of each name; of those and modules */
+};
+
+/* Add those that @labels has beyond the ones there are.  Returns 0 or -ENOMEM. */
+int label_functions_update(struct label_functions *functions, const struct labels *labels);
+
+/* Release what @functions holds, and leave it empty. */
+void label_functions_release(struct label_functions *functions);
 
 /* Release @labels; NULL is allowed. */
 void labels_free(struct labels *labels);

@@ -12,6 +12,7 @@
 #include "report/base/hash_index.h"
 #include "report/base/text.h"
 #include "report/name/code_name.h"
+#include "report/name/module_names.h"
 
 #define SHORT_PATH 40 /* columns up to which a source file's path is shown whole */
 
@@ -297,12 +298,28 @@ static int name_all_code(struct symbols *names, const struct symbols_source *sou
 	return err;
 }
 
+/* Have the frames from @done on be found by their places. */
+static int index_places(struct symbols *names, const struct dwunw *dw, size_t done)
+{
+	for (size_t i = done; i < names->nr; i++) {
+		uint32_t place = dwunw_frame_place(dw, &names->all[i]);
+
+		if (array_cover(&names->by_place, &names->nr_places, (size_t)place + 1,
+				sizeof(*names->by_place)))
+			return -ENOMEM;
+		names->by_place[place] = (uint32_t)i;
+	}
+	return 0;
+}
+
 int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 		    const struct symbols_opts *opts, struct labels *labels)
 {
 	const size_t done = names->nr_named, nr = names->nr;
 	int err = grow_named(names);
 
+	if (!err && !opts->addresses && nr > done)
+		err = module_names_prepare(source->dw, names->all + done, nr - done);
 	if (!err && !opts->addresses && nr > done)
 		err = dwunw_symbol_resolve_batch(source->dw, names->all + done, nr - done,
 						 names->symbols + done);
@@ -317,6 +334,8 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
 				    !trace_modules_remark_text(source->images, &names->all[i]);
 	if (!err)
 		err = name_all(names, source, opts, labels);
+	if (!err)
+		err = index_places(names, source->dw, done);
 	if (!err)
 		names->nr_named = nr;
 	return err;
@@ -369,5 +388,6 @@ void symbols_free(struct symbols *names)
 	free(names->symbols);
 	free(names->first);
 	free(names->unnamed);
+	free(names->by_place);
 	free(names);
 }

@@ -20,8 +20,10 @@ struct symbols {
 	bool generated; /* some are of generated code without names */
 	char **texts;	/* of the symbols of generated code */
 	size_t nr_texts, texts_room;
-	bool *unnamed; /* of each frame: its function was looked for in vain */
-	size_t *first; /* of each frame: where its labels begin; and where the last ones end */
+	bool *unnamed;	    /* of each frame: its function was looked for in vain */
+	size_t *first;	    /* of each frame: where its labels begin; and where the last ones end */
+	uint32_t *by_place; /* numbers of frames, by dwunw_frame_place(); others are undefined */
+	size_t nr_places;
 };
 
 /* At the end of a name: the frame was guessed, because there is no call frame information. */
@@ -46,8 +48,8 @@ int symbols_want(struct symbols *names, const struct dwunw_frame *frames, size_t
 
 /* What knows the modules of frames. */
 struct symbols_source {
-	struct dwunw *dw;
-	const struct trace_modules *images; /* those that @dw does not have */
+	struct dwunw *dw;		    /* that has the frames in stacks */
+	const struct trace_modules *images; /* modules that it does not have */
 };
 
 /* What the runtime called the function that @frame is in, or NAMES_GENERATED; NULL: it is in no
@@ -69,6 +71,16 @@ int symbols_resolve(struct symbols *names, const struct symbols_source *source,
  * symbols_free(). */
 const uint32_t *symbols_labels(const struct symbols *names, const struct dwunw_frame *frame,
 			       size_t *nr);
+
+/* The same of the frame that dwunw_frame_place() has the number @place for. */
+static inline const uint32_t *symbols_labels_at(const struct symbols *names, uint32_t place,
+						size_t *nr)
+{
+	const size_t *first = &names->first[names->by_place[place]];
+
+	*nr = first[1] - first[0];
+	return &names->labels[first[0]];
+}
 
 /* What is known of @frame, which was noted before symbols_resolve().  Its strings are as the
  * program has them.  Valid as long. */

@@ -60,22 +60,23 @@ static struct growth_track *track_of(struct growth *growth, uint32_t number)
 	return &growth->all[number];
 }
 
-static int count_lifetime(struct growth_track *track, const struct live_change *change)
+static int count_lifetime(struct growth_track *track, struct pool *pool,
+			  const struct live_change *change)
 {
 	uint64_t since = change->block->time_ns, now = change->event->time_ns;
 
 	/* of a sample: what it represents */
-	return growth_track_freed(track, now > since ? (now - since) / 1000 : 0,
+	return growth_track_freed(track, pool, now > since ? (now - since) / 1000 : 0,
 				  change->more.blocks);
 }
 
 /* @blocks come or go, by the slice in which they were allocated. */
-static int count_cohort(const struct growth *growth, struct growth_track *track,
+static int count_cohort(struct growth *growth, struct growth_track *track,
 			const struct live_change *change, int64_t blocks)
 {
 	uint64_t at = number_of(growth, change->block->time_ns);
-	struct growth_slice *slice =
-		growth_track_slice(track, at < GROWTH_SLICES ? (size_t)at : GROWTH_SLICES - 1);
+	struct growth_slice *slice = growth_track_slice(
+		track, &growth->pool, at < GROWTH_SLICES ? (size_t)at : GROWTH_SLICES - 1);
 
 	if (!slice)
 		return -ENOMEM;
@@ -90,9 +91,8 @@ static int count_cohort(const struct growth *growth, struct growth_track *track,
 
 static void release_tracks(struct growth *growth)
 {
-	for (size_t i = 0; i < growth->nr; i++)
-		growth_track_release(&growth->all[i]);
-	growth_track_release(&growth->sum);
+	pool_release(&growth->pool);
+	growth->sum = (struct growth_track){0};
 	free(growth->all);
 	growth->all = NULL;
 	growth->nr = growth->room = 0;
@@ -125,8 +125,8 @@ static int count_outstanding(struct growth *growth, struct growth_track *track, 
 	if (more.blocks) /* a part of a mapping is no block */
 		err = count_cohort(growth, track, change, (int64_t)more.blocks);
 	if (!err)
-		err = growth_track_add(track, slice, more.bytes);
-	return err ? err : growth_track_add(&growth->sum, slice, more.bytes);
+		err = growth_track_add(track, &growth->pool, slice, more.bytes);
+	return err ? err : growth_track_add(&growth->sum, &growth->pool, slice, more.bytes);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -141,7 +141,7 @@ static int add_change(struct growth *growth, const struct live_change *change)
 		return -ENOMEM;
 	before = growth_track_bytes(track);
 	if (change->sum == LIVE_FREED)
-		err = count_lifetime(track, change);
+		err = count_lifetime(track, &growth->pool, change);
 	if (!err && (change->sum == LIVE_OUTSTANDING || change->outstanding))
 		err = count_outstanding(growth, track, slice, change);
 	growth->taken += growth_track_bytes(track) - before;

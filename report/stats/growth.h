@@ -38,6 +38,7 @@ struct growth {
 	struct growth_track sum;  /* of all stacks */
 	struct growth_track *all; /* by number of stack */
 	size_t nr, room;
+	struct pool pool; /* of tracks */
 	struct replaced replaced;
 	uint64_t most_bytes;	      /* for tracks, and a growth_stack of each; 0: no limit */
 	uint64_t taken;		      /* by what tracks point to */

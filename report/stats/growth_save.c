@@ -2,7 +2,6 @@
 #include "report/stats/growth_save.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/reader.h"
@@ -57,12 +56,12 @@ void growth_save(const struct growth *growth, struct save *to)
 		save_track(to, &growth->all[i]);
 }
 
-/* A copy of the next @nr things of @size bytes, which the caller frees; NULL where there are none,
- * or with *@err. */
-static void *load_copy(struct load *from, size_t nr, size_t size, int *err)
+/* A copy in @pool of the next @nr things of @size bytes; NULL where there are none, or with *@err.
+ */
+static void *load_copy(struct load *from, struct pool *pool, size_t nr, size_t size, int *err)
 {
 	const void *bytes = load_bytes(from, nr, size);
-	void *copy = bytes && nr ? malloc(nr * size) : NULL;
+	void *copy = bytes && nr ? pool_enlarge(pool, NULL, 0, nr * size) : NULL;
 
 	if (!bytes)
 		*err = MLK_E_CORRUPT;
@@ -73,7 +72,7 @@ static void *load_copy(struct load *from, size_t nr, size_t size, int *err)
 	return copy;
 }
 
-static int load_track(struct growth_track *track, struct load *from)
+static int load_track(struct growth_track *track, struct pool *pool, struct load *from)
 {
 	struct saved_track saved;
 	size_t nr, nr_ages;
@@ -84,19 +83,18 @@ static int load_track(struct growth_track *track, struct load *from)
 	nr = count_bits(saved.met);
 	nr_ages = count_bits(saved.ages_met);
 	/* the last slice that was met is the last there is */
-	if (nr && saved.met >> saved.last != 1)
+	if ((nr && saved.met >> saved.last != 1) || saved.ages_met >> GROWTH_LIFETIMES)
 		return MLK_E_CORRUPT;
-	*track = (struct growth_track){.blocks = saved.blocks, .last = (uint8_t)saved.last};
-	track->slices = load_copy(from, nr, sizeof(*track->slices), &err);
-	if (track->slices) {
-		track->met = saved.met;
-		track->nr = track->slices_room = (uint8_t)nr;
-	}
-	track->ages = err ? NULL : load_copy(from, nr_ages, sizeof(*track->ages), &err);
-	if (track->ages) {
-		track->ages_met = saved.ages_met;
-		track->ages_room = (uint8_t)nr_ages;
-	}
+	*track = (struct growth_track){.blocks = saved.blocks,
+				       .last = (uint8_t)saved.last,
+				       .met = saved.met,
+				       .nr = (uint8_t)nr,
+				       .slices_room = (uint8_t)nr,
+				       .ages_met = saved.ages_met,
+				       .ages_room = (uint8_t)nr_ages};
+	track->slices = load_copy(from, pool, nr, sizeof(*track->slices), &err);
+	if (!err)
+		track->ages = load_copy(from, pool, nr_ages, sizeof(*track->ages), &err);
 	return err;
 }
 
@@ -134,14 +132,14 @@ int growth_load(struct growth *growth, struct load *from, size_t nr_stacks)
 	memcpy(growth->replaced.older, all.older, sizeof(all.older));
 	err = load_pairs(&growth->replaced, from);
 	if (!err)
-		err = load_track(&growth->sum, from);
+		err = load_track(&growth->sum, &growth->pool, from);
 	nr = err ? 0 : load_count(from, sizeof(struct saved_track));
 	if (err || nr > nr_stacks)
 		return err ? err : MLK_E_CORRUPT;
 	err = array_cover(&growth->all, &growth->room, nr, sizeof(*growth->all));
 	for (; !err && growth->nr < nr;
 	     growth->taken += growth_track_bytes(&growth->all[growth->nr++]))
-		err = load_track(&growth->all[growth->nr], from);
+		err = load_track(&growth->all[growth->nr], &growth->pool, from);
 	if (!err && from->bad)
 		err = MLK_E_CORRUPT;
 	return !err && !growth_is_allowed(growth) ? -ENOMEM : err;

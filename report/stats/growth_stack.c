@@ -7,6 +7,7 @@
 /* Blocks that were freed, by their ages; from growth_track, with the parts of each class. */
 struct ages {
 	double blocks[GROWTH_LIFETIMES][GROWTH_PARTS];
+	bool any;
 };
 
 int growth_first_old(const struct growth *growth, uint64_t part)
@@ -23,8 +24,10 @@ uint64_t growth_frees(const struct growth_track *track, int first)
 {
 	uint64_t all = 0;
 
-	for (size_t i = (size_t)first; i < GROWTH_LIFETIMES; i++)
-		all += growth_track_age(track, i).blocks;
+	for (size_t i = growth_track_ages(track, GROWTH_LIFETIMES),
+		    from = growth_track_ages(track, (size_t)first);
+	     i-- > from;)
+		all += track->ages[i].blocks;
 	return all;
 }
 
@@ -33,14 +36,15 @@ static double samples_a_block(const struct growth_track *track)
 {
 	double given = 0;
 
-	for (size_t i = 0; i < GROWTH_SLICES; i++)
-		given += growth_track_at(track, i).given;
+	for (size_t i = 0; i < track->nr; i++)
+		given += track->slices[i].given;
 	return track->blocks ? given / (double)track->blocks : 1;
 }
 
 static void add_ages(struct ages *ages, const struct growth_track *track)
 {
-	for (size_t i = 0; i < GROWTH_LIFETIMES; i++) {
+	ages->any |= track->ages_met != 0;
+	for (size_t i = 0; i < GROWTH_LIFETIMES && track->ages_met >> i; i++) {
 		const struct growth_age age = growth_track_age(track, i);
 		double all = 0;
 
@@ -65,6 +69,8 @@ static uint64_t median_of(const struct ages *ages, int first)
 {
 	double all = 0, below = 0;
 
+	if (!ages->any)
+		return 0;
 	for (int i = first; i < GROWTH_LIFETIMES; i++)
 		for (int part = 0; part < GROWTH_PARTS; part++)
 			all += ages->blocks[i][part];

@@ -2,11 +2,13 @@
 #include "report/stats/growth_track.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(GROWTH_SLICES <= 32, "each slice has a bit");
 _Static_assert(GROWTH_LIFETIMES <= 64, "each age has a bit");
+_Static_assert(GROWTH_SLICES * sizeof(struct growth_slice) <= POOL_MOST,
+	       "the room is a power of 2");
+_Static_assert(64 * sizeof(struct growth_age) <= POOL_MOST, "likewise");
 
 /* How many of those that were @met are before number @at.  gcc calls a function for its builtin,
  * as not each x86-64 has the instruction. */
@@ -27,11 +29,12 @@ static bool has(uint64_t met, size_t at)
 
 /* Make room for one of @size bytes at @place of @array, which has @nr.  Returns the array, or NULL
  * when there is no memory: then it is as before. */
-static void *open_gap(void *array, uint8_t *room, size_t nr, size_t place, size_t size)
+static void *open_gap(struct pool *pool, void *array, uint8_t *room, size_t nr, size_t place,
+		      size_t size)
 {
 	if (nr == *room) {
 		const size_t more = nr ? 2 * nr : 1;
-		void *moved = realloc(array, more * size);
+		void *moved = pool_enlarge(pool, array, nr * size, more * size);
 
 		if (!moved)
 			return NULL;
@@ -44,11 +47,11 @@ static void *open_gap(void *array, uint8_t *room, size_t nr, size_t place, size_
 }
 
 /* A slice in which nothing changed yet: what was outstanding before it still is. */
-static struct growth_slice *add_slice(struct growth_track *track, size_t at)
+static struct growth_slice *add_slice(struct growth_track *track, struct pool *pool, size_t at)
 {
 	const size_t place = before(track->met, at);
 	struct growth_slice *all =
-		open_gap(track->slices, &track->slices_room, track->nr, place, sizeof(*all));
+		open_gap(pool, track->slices, &track->slices_room, track->nr, place, sizeof(*all));
 	const uint64_t bytes = all && place ? all[place - 1].bytes : 0;
 
 	if (!all)
@@ -62,16 +65,18 @@ static struct growth_slice *add_slice(struct growth_track *track, size_t at)
 	return &all[place];
 }
 
-struct growth_slice *growth_track_meet(struct growth_track *track, size_t at)
+struct growth_slice *growth_track_meet(struct growth_track *track, struct pool *pool, size_t at)
 {
-	return has(track->met, at) ? &track->slices[before(track->met, at)] : add_slice(track, at);
+	return has(track->met, at) ? &track->slices[before(track->met, at)]
+				   : add_slice(track, pool, at);
 }
 
 /* An age that no block had yet. */
-static struct growth_age *add_age(struct growth_track *track, size_t i)
+static struct growth_age *add_age(struct growth_track *track, struct pool *pool, size_t i)
 {
 	const size_t nr = before(track->ages_met, 63), place = before(track->ages_met, i);
-	struct growth_age *all = open_gap(track->ages, &track->ages_room, nr, place, sizeof(*all));
+	struct growth_age *all =
+		open_gap(pool, track->ages, &track->ages_room, nr, place, sizeof(*all));
 
 	if (!all)
 		return NULL;
@@ -81,7 +86,7 @@ static struct growth_age *add_age(struct growth_track *track, size_t i)
 	return &all[place];
 }
 
-int growth_track_freed(struct growth_track *track, uint64_t us, uint64_t blocks)
+int growth_track_freed(struct growth_track *track, struct pool *pool, uint64_t us, uint64_t blocks)
 {
 	size_t i = us ? 64 - (size_t)__builtin_clzll(us) : 0;
 	struct growth_age *age;
@@ -90,7 +95,7 @@ int growth_track_freed(struct growth_track *track, uint64_t us, uint64_t blocks)
 	if (i > GROWTH_LIFETIMES - 1)
 		i = GROWTH_LIFETIMES - 1;
 	age = has(track->ages_met, i) ? &track->ages[before(track->ages_met, i)]
-				      : add_age(track, i);
+				      : add_age(track, pool, i);
 	if (!age)
 		return -ENOMEM;
 	age->blocks += blocks;
@@ -143,9 +148,7 @@ struct growth_age growth_track_age(const struct growth_track *track, size_t i)
 				       : (struct growth_age){0};
 }
 
-void growth_track_release(struct growth_track *track)
+size_t growth_track_ages(const struct growth_track *track, size_t nr)
 {
-	free(track->slices);
-	free(track->ages);
-	*track = (struct growth_track){0};
+	return before(track->ages_met, nr);
 }

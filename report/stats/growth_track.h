@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "report/base/pool.h"
 #include "report/stats/replaced.h"
 
 #define GROWTH_SLICES	 REPLACED_SLICES
@@ -30,7 +31,8 @@ struct growth_age {
 	uint8_t parts[GROWTH_PARTS]; /* shares of them that lived so long */
 };
 
-/* All zero is nothing; slices and ages are in the order of their numbers. */
+/* All zero is nothing; slices and ages are in the order of their numbers, in memory of the pool
+ * that all calls are given. */
 struct growth_track {
 	uint64_t blocks;   /* allocated */
 	uint64_t ages_met; /* a bit for each of the ages there are */
@@ -42,20 +44,23 @@ struct growth_track {
 };
 
 /* For growth_track_slice(): a slice that is not the last one that was met. */
-struct growth_slice *growth_track_meet(struct growth_track *track, size_t at);
+struct growth_slice *growth_track_meet(struct growth_track *track, struct pool *pool, size_t at);
 
 /* Slice @at of @track, valid until the next call with it; NULL: no memory. */
-static inline struct growth_slice *growth_track_slice(struct growth_track *track, size_t at)
+static inline struct growth_slice *growth_track_slice(struct growth_track *track, struct pool *pool,
+						      size_t at)
 {
 	return at == track->last && track->nr ? &track->slices[track->nr - 1]
-					      : growth_track_meet(track, at);
+					      : growth_track_meet(track, pool, at);
 }
 
 /* @more bytes, modulo 2^64, are outstanding in slice @at; or in the last one that was met, if that
  * is later.  Returns 0 or -ENOMEM. */
-static inline int growth_track_add(struct growth_track *track, size_t at, uint64_t more)
+static inline int growth_track_add(struct growth_track *track, struct pool *pool, size_t at,
+				   uint64_t more)
 {
-	struct growth_slice *slice = growth_track_slice(track, at > track->last ? at : track->last);
+	struct growth_slice *slice =
+		growth_track_slice(track, pool, at > track->last ? at : track->last);
 
 	if (!slice)
 		return -ENOMEM;
@@ -73,7 +78,7 @@ static inline size_t growth_track_bytes(const struct growth_track *track)
 }
 
 /* @blocks of it were freed, @us microseconds old.  Returns 0 or -ENOMEM. */
-int growth_track_freed(struct growth_track *track, uint64_t us, uint64_t blocks);
+int growth_track_freed(struct growth_track *track, struct pool *pool, uint64_t us, uint64_t blocks);
 
 /* Make one slice of two.  The last one may get only its first half: the rest is to come. */
 void growth_track_widen(struct growth_track *track);
@@ -84,7 +89,7 @@ struct growth_slice growth_track_at(const struct growth_track *track, size_t at)
 /* Blocks that were freed at an age of class @i; all zero of one that none had. */
 struct growth_age growth_track_age(const struct growth_track *track, size_t i);
 
-/* Release what @track holds, and leave it empty. */
-void growth_track_release(struct growth_track *track);
+/* How many of the ages that blocks of it had are of the first @nr classes. */
+size_t growth_track_ages(const struct growth_track *track, size_t nr);
 
 #endif

@@ -79,6 +79,11 @@ size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 	return dwunw_stack_frames(stacks->dw, stacks->all[number].id, frames, STACK_MAX_FRAMES);
 }
 
+size_t stacks_places(const struct stacks *stacks, uint32_t number, uint32_t *places, size_t most)
+{
+	return dwunw_stack_places(stacks->dw, stacks->all[number].id, places, most);
+}
+
 size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
 			 struct dwunw_frame frames[STACK_MAX_FRAMES])
 {

@@ -70,9 +70,12 @@ void stacks_expect(const struct stacks *stacks, uint32_t number);
 size_t stacks_frames(const struct stacks *stacks, uint32_t number,
 		     struct dwunw_frame frames[STACK_MAX_FRAMES]);
 
-/* The same, but only up to the first frame that is marked in @met, one bool for each id that the
- * unwinder has returned; those written are then marked.  So frames that many stacks have come once,
- * except for those of a stack that has more than there is room for. */
+/* The same with the numbers of frames, see dwunw_stack_places(); at most @most of them. */
+size_t stacks_places(const struct stacks *stacks, uint32_t number, uint32_t *places, size_t most);
+
+/* The same as stacks_frames(), but only up to the first frame that is marked in @met, one bool for
+ * each id that the unwinder has returned; those written are then marked.  So frames that many
+ * stacks have come once, except for those of a stack that has more than there is room for. */
 size_t stacks_frames_new(const struct stacks *stacks, uint32_t number, bool *met,
 			 struct dwunw_frame frames[STACK_MAX_FRAMES]);
 

@@ -11,14 +11,15 @@
 #include "report/context/table_rows.h"
 #include "report/name/short_name.h"
 #include "report/terminal/color.h"
+#include "report/text/tree_location.h"
 #include "report/view/view_tree.h"
 
 #define LEAST_WIDTH 12 /* of the columns of numbers */
 #define MAX_INDENT  5  /* bytes for each branch above a node */
-#define MAX_PLACES  3  /* of a function that are shown */
 #define GONE	    "  outstanding at exit; --per-process shows each"
-#define TIMES_MAX   80 /* bytes of times_text() */
-#define SHAPE_MAX   32 /* the same of shape_text() */
+#define TIMES_MAX   80	/* bytes of times_text() */
+#define SHAPE_MAX   32	/* the same of shape_text() */
+#define NUMBERS_MAX 160 /* and of numbers_text() */
 
 /* What is drawn before a node with others beside it, and before what is below such a node. */
 static const struct lines {
@@ -36,92 +37,17 @@ struct printer {
 	uint64_t heavy; /* weight from which on a node is emphasized */
 	const struct lines *lines;
 	int bytes_width, blocks_width; /* of the columns */
-	size_t rows;		       /* that may be printed; 0: all */
-	uint64_t least;		       /* weight of the lightest that has room */
-	size_t equals;		       /* of those that are as light: so many have */
+	char **names;		       /* by label: its short name, NULL: not made yet; or NULL */
+	struct live_amount shown;      /* whose columns are in numbers; as callers mostly have */
+	char numbers[NUMBERS_MAX];
+	size_t rows;	/* that may be printed; 0: all */
+	uint64_t least; /* weight of the lightest that has room */
+	size_t equals;	/* of those that are as light: so many have */
 	size_t hidden;
 	struct live_amount hidden_amount;
 	size_t indent;				 /* bytes of prefix in use */
 	char prefix[VIEW_MAX_PATH * MAX_INDENT]; /* what precedes the children of a node */
 };
-
-/* Is place @a to be shown before @b?  The heaviest is first. */
-static bool is_before(const struct printer *p, const struct tree_place *a,
-		      const struct tree_place *b)
-{
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes;
-	return strcmp(p->labels->all[a->label].location, p->labels->all[b->label].location) < 0;
-}
-
-/* The first MAX_PLACES of @node to @best, in their order.  Returns how many there are in all. */
-static size_t best_places(const struct printer *p, const struct tree_node *node,
-			  const struct tree_place *best[MAX_PLACES])
-{
-	size_t nr = 0;
-
-	for (uint32_t at = node->places; at != TREE_NONE; nr++) {
-		const struct tree_place *place = &p->tree->places.all[at];
-		size_t to = nr < MAX_PLACES ? nr : MAX_PLACES;
-
-		for (; to && is_before(p, place, best[to - 1]); to--)
-			if (to < MAX_PLACES)
-				best[to] = best[to - 1];
-		if (to < MAX_PLACES)
-			best[to] = place;
-		at = place->next;
-	}
-	return nr;
-}
-
-/* Print where the calls are: FILE:LINE, or of several "FILE:LINE (BYTES), :LINE (BYTES), 2 more".
- */
-static void print_places(FILE *out, const struct printer *p, const struct tree_node *node)
-{
-	const struct tree_place *best[MAX_PLACES];
-	size_t nr = best_places(p, node, best), file_len = 0;
-	const char *file = "";
-	char bytes[SIZE_TEXT_MAX];
-
-	for (size_t i = 0; i < nr && i < MAX_PLACES; i++) {
-		const char *location = p->labels->all[best[i]->label].location;
-		const char *colon = strrchr(location, ':');
-		bool same = colon && file_len == (size_t)(colon - location) &&
-			    !memcmp(location, file, file_len);
-
-		fprintf(out, "%s%s (%s)", i ? ", " : "",
-			same	    ? colon
-			: *location ? location
-				    : "[no line]",
-			size_cell(bytes, best[i]->bytes));
-		file = location;
-		file_len = colon ? (size_t)(colon - location) : 0;
-	}
-	if (nr > MAX_PLACES)
-		fprintf(out, ", %zu more", nr - MAX_PLACES);
-}
-
-/* Where the calls of @node are, "" when it is not known; to be freed.  NULL: no memory. */
-static char *location_of(const struct printer *p, const struct tree_node *node)
-{
-	const char *location = p->labels->all[node->label].location;
-	char *text = NULL;
-	size_t len;
-	FILE *out;
-
-	if (node->places != TREE_NONE)
-		location = p->labels->all[p->tree->places.all[node->places].label].location;
-	if (node->places == TREE_NONE || p->tree->places.all[node->places].next == TREE_NONE)
-		return strdup(location);
-	out = open_memstream(&text, &len);
-	if (!out)
-		return NULL;
-	print_places(out, p, node);
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
-}
 
 /* Is node @number the root of processes that are gone? */
 static bool is_gone(const struct printer *p, uint32_t number)
@@ -165,24 +91,52 @@ static const char *shape_text(char buf[SHAPE_MAX], const struct printer *p, uint
 	return buf;
 }
 
+/* How many columns there are for the name of node @number, which has these beside it; 0: any. */
+static size_t room_for_name(const struct printer *p, const char *branch, const char *told,
+			    const char *location, size_t others)
+{
+	size_t beside = (size_t)(p->bytes_width + p->blocks_width) + 2 + text_columns(branch) +
+			(told ? text_columns(told) + strlen(" []") : 0) +
+			(*location ? 2 + text_columns(location) : 0) + others;
+
+	for (size_t i = 0; i < p->indent; i++)
+		beside += (p->prefix[i] & 0xc0) != 0x80;
+	return name_room(p->columns, beside);
+}
+
+/* Print the name of @label where there is room for all of it: many nodes have the same. */
+static void print_whole_name(const struct printer *p, uint32_t label)
+{
+	const char *name = p->labels->all[label].name;
+
+	if (p->names && !p->names[label])
+		p->names[label] = short_name(name);
+	if (p->names && p->names[label])
+		fputs(p->names[label], p->out);
+	else
+		name_print(p->out, name, 0);
+}
+
 /* Print what is behind the numbers of the node: branches, name and @location. */
 static void print_call(const struct printer *p, uint32_t number, const char *branch,
 		       const char *location)
 {
-	const struct label *label = &p->labels->all[p->tree->all[number].label];
+	const struct tree_node *node = &p->tree->all[number];
+	const struct label *label = &p->labels->all[node->label];
 	const char *told = tree_told(p->tree, number);
 	char times[TIMES_MAX], shape[SHAPE_MAX];
-	size_t beside = (size_t)(p->bytes_width + p->blocks_width) + 2 + text_columns(branch) +
-			(told ? text_columns(told) + strlen(" []") : 0) +
-			(*location ? 2 + text_columns(location) : 0) +
-			strlen(times_text(times, &p->tree->all[number])) +
-			strlen(shape_text(shape, p, number));
 
-	for (size_t i = 0; i < p->indent; i++)
-		beside += (p->prefix[i] & 0xc0) != 0x80;
-	fprintf(p->out, "  %.*s%s%s", (int)p->indent, p->prefix, branch,
-		color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME));
-	name_print(p->out, label->name, name_room(p->columns, beside));
+	times_text(times, node);
+	shape_text(shape, p, number);
+	fputs("  ", p->out);
+	fwrite(p->prefix, 1, p->indent, p->out);
+	fputs(branch, p->out);
+	fputs(color_of(p->color, label->name[0] == '[' ? COLOR_REMARK : COLOR_NAME), p->out);
+	if (p->columns)
+		name_print(p->out, label->name,
+			   room_for_name(p, branch, told, location, strlen(times) + strlen(shape)));
+	else
+		print_whole_name(p, node->label);
 	fputs(color_of(p->color, COLOR_END), p->out);
 	if (told)
 		fprintf(p->out, " [%s]", told);
@@ -195,23 +149,35 @@ static void print_call(const struct printer *p, uint32_t number, const char *bra
 	fputs(shape, p->out);
 }
 
-static void print_node(const struct printer *p, uint32_t number, const char *branch)
+/* The columns of numbers of @node. */
+static const char *numbers_text(struct printer *p, const struct tree_node *node)
+{
+	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
+	bool heavy = tree_weight(p->tree, node) >= p->heavy;
+
+	if (p->numbers[0] && node->bytes == p->shown.bytes && node->blocks == p->shown.blocks)
+		return p->numbers;
+	snprintf(p->numbers, sizeof(p->numbers), "%s%*s%s%*s",
+		 color_of(p->color, heavy ? COLOR_HEAVY : COLOR_NONE), p->bytes_width,
+		 size_cell(bytes, node->bytes), color_of(p->color, COLOR_END), p->blocks_width,
+		 text_number(blocks, node->blocks));
+	p->shown = (struct live_amount){.blocks = node->blocks, .bytes = node->bytes};
+	return p->numbers;
+}
+
+static void print_node(struct printer *p, uint32_t number, const char *branch)
 {
 	const struct tree_node *node = &p->tree->all[number];
-	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX], suspects[TEXT_NUMBER_MAX];
-	char *location = location_of(p, node);
+	char blocks[TEXT_NUMBER_MAX], suspects[TEXT_NUMBER_MAX], *made;
+	const char *location = tree_location(p->tree, p->labels, node, &made);
 
-	fprintf(p->out, "%s%*s%s%*s",
-		color_of(p->color,
-			 tree_weight(p->tree, node) >= p->heavy ? COLOR_HEAVY : COLOR_NONE),
-		p->bytes_width, size_cell(bytes, node->bytes), color_of(p->color, COLOR_END),
-		p->blocks_width, text_number(blocks, node->blocks));
+	fputs(numbers_text(p, node), p->out);
 	print_call(p, number, branch, location ? location : "");
 	if (node->suspects)
 		fprintf(p->out, "  [suspect: %s of %s]", text_number(suspects, node->suspects),
 			text_number(blocks, node->blocks));
 	fputc('\n', p->out);
-	free(location);
+	free(made);
 }
 
 /* Has @number, which may be TREE_NONE, room on the terminal? */
@@ -327,6 +293,7 @@ static void print_as(struct printer *p, const char *order)
 	FILE *out = p->out;
 
 	set_widths(p);
+	p->names = calloc(p->labels->nr + 1, sizeof(*p->names));
 	fprintf(out, "%*s%*s  call path (%s)\n", p->bytes_width, size_title(), p->blocks_width,
 		"blocks", order);
 	while (has_room(p, at)) {
@@ -342,6 +309,9 @@ static void print_as(struct printer *p, const char *order)
 	}
 	hide_from(p, at);
 	print_limited(out, p->hidden, "line of a tree", "lines of the tree", p->hidden_amount);
+	for (size_t i = 0; p->names && i < p->labels->nr; i++)
+		free(p->names[i]);
+	free(p->names);
 }
 
 void print_tree(FILE *out, const struct tree *tree, const struct labels *labels, const char *order)

@@ -78,7 +78,7 @@ static int ask_packages(struct missing_symbols *u)
 		u->here[u->nr_here++] = module;
 	}
 	dwunw_free(scratch);
-	return dpkg_ask(&u->packages, u->paths, u->nr_here);
+	return dpkg_ask(&u->packages, DPKG_LISTS, u->paths, u->nr_here);
 }
 
 static int take_packages(struct missing_symbols *u)

@@ -143,8 +143,7 @@ static int tell_labels(const struct labels *labels, const char **told)
 static int label_places(struct places *places)
 {
 	const char **told = NULL;
-	uint32_t *functions = NULL;
-	bool found = false;
+	struct label_functions functions = {0};
 	int err = labels_new(&places->labels);
 
 	places->numbers = calloc(places->nr + 1, sizeof(*places->numbers));
@@ -155,14 +154,13 @@ static int label_places(struct places *places)
 				      &places->numbers[i]);
 	if (err)
 		return err;
-	functions = calloc(places->labels->nr + 1, sizeof(*functions));
 	told = calloc(places->labels->nr + 1, sizeof(*told));
-	err = functions && told ? labels_functions(places->labels, functions, &found) : -ENOMEM;
-	if (!err && found)
+	err = told ? label_functions_update(&functions, places->labels) : -ENOMEM;
+	if (!err && functions.namesakes)
 		err = tell_labels(places->labels, told);
 	for (size_t i = 0; i < places->nr && !err; i++)
 		places->all[i].told = told[places->numbers[i]];
-	free(functions);
+	label_functions_release(&functions);
 	free(told);
 	return err;
 }

@@ -50,12 +50,8 @@ void recursion_print(FILE *out, const char *indent, size_t period, size_t times)
 
 int recursion_init(struct recursion *recursion, struct labels *labels)
 {
-	bool namesakes;
-
-	*recursion = (struct recursion){.labels = labels, .nr = labels->nr};
-	recursion->functions = calloc(labels->nr + 1, sizeof(*recursion->functions));
-	return recursion->functions ? labels_functions(labels, recursion->functions, &namesakes)
-				    : -ENOMEM;
+	*recursion = (struct recursion){.labels = labels};
+	return label_functions_update(&recursion->functions, labels);
 }
 
 /* The label of the @nr functions at @path, which call each other in turn. */
@@ -83,7 +79,7 @@ int recursion_fold(struct recursion *recursion, const uint32_t *path, size_t nr,
 
 	out->nr = 0;
 	for (size_t i = 0; i < nr; i++)
-		keys[i] = recursion->functions[path[i]];
+		keys[i] = recursion->functions.all[path[i]];
 	for (size_t at = 0; at < nr && !err; at += period * times) {
 		uint32_t *label = &out->labels[out->nr];
 
@@ -103,6 +99,6 @@ int recursion_fold(struct recursion *recursion, const uint32_t *path, size_t nr,
 
 void recursion_release(struct recursion *recursion)
 {
-	free(recursion->functions);
+	label_functions_release(&recursion->functions);
 	*recursion = (struct recursion){0};
 }

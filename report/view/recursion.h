@@ -31,17 +31,16 @@ struct recursion_path {
 /* What folds paths of some labels. */
 struct recursion {
 	struct labels *labels;
-	uint32_t *functions; /* of each label: the first one of that name and module */
-	size_t nr;	     /* labels that have functions: those added later are of several */
+	struct label_functions functions; /* labels that are added later are of several */
 };
 
 /* Begin to fold paths of @labels (borrowed until recursion_release()).  @recursion is to be
  * released in any case.  Returns 0 or -ENOMEM. */
 int recursion_init(struct recursion *recursion, struct labels *labels);
 
-/* Fold the @nr labels of @path (borrowed as long as @out is used) into @out.  What several
- * functions repeat in turn is one label, "f > g", which is added to the labels if it is new.
- * Returns 0 or -ENOMEM. */
+/* Fold the @nr labels of @path, which were there when it began (borrowed as long as @out is used)
+ * into @out.  What several functions repeat in turn is one label, "f > g", which is added to the
+ * labels if it is new. Returns 0 or -ENOMEM. */
 int recursion_fold(struct recursion *recursion, const uint32_t *path, size_t nr,
 		   struct recursion_path *out);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/base/array.h"
 #include "report/base/text.h"
 #include "report/name/short_name.h"
 #include "report/terminal/color.h"
@@ -40,27 +41,42 @@ int stack_names_new(struct stack_names **out, const struct symbols_source *sourc
 	return err;
 }
 
-/* The frames of stack @id without those of the library.  Returns how many. */
-static size_t frames_of(const struct stack_names *named, uint32_t id, struct dwunw_frame *frames)
+/* The stack of those that call the library in stack @id, which is @id if it is not called. */
+static uint32_t without_library(const struct stack_names *named, uint32_t id)
 {
-	size_t nr = dwunw_stack_frames(named->source.dw, id, frames, STACK_MAX_FRAMES), own = 0;
+	struct dwunw_frame frame;
 
-	for (; own < nr; own++) {
-		const char *path = symbols_module_path(&named->source, &frames[own]);
+	while (dwunw_stack_frames(named->source.dw, id, &frame, 1)) {
+		const char *path = symbols_module_path(&named->source, &frame);
 
 		if (strcmp(text_file_name(path), LIBRARY) != 0)
 			break;
+		id = dwunw_stack_parent(named->source.dw, id);
 	}
-	memmove(frames, frames + own, (nr - own) * sizeof(*frames));
-	return nr - own;
+	return id;
+}
+
+/* The frames of stack @id without those of the library.  Returns how many. */
+static size_t frames_of(const struct stack_names *named, uint32_t id, struct dwunw_frame *frames)
+{
+	return dwunw_stack_frames(named->source.dw, without_library(named, id), frames,
+				  STACK_MAX_FRAMES);
 }
 
 int stack_names_want(struct stack_names *named, uint32_t id)
 {
-	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	size_t nr = frames_of(named, id, frames);
+	const struct dwunw *dw = named->source.dw;
+	struct dwunw_frame frame;
+	int err = array_cover(&named->met, &named->nr_met, dwunw_stack_limit(dw),
+			      sizeof(*named->met));
 
-	return symbols_want(named->names, frames, nr);
+	for (id = without_library(named, id);
+	     !err && !named->met[id] && dwunw_stack_frames(dw, id, &frame, 1);
+	     id = dwunw_stack_parent(dw, id)) {
+		named->met[id] = true;
+		err = symbols_want(named->names, &frame, 1);
+	}
+	return err;
 }
 
 int stack_names_resolve(struct stack_names *named)
@@ -174,24 +190,49 @@ const char *stack_names_location(const struct stack_names *named, uint32_t id)
 	return "";
 }
 
-char *stack_names_key(const struct stack_names *named, uint32_t id, uint32_t process)
+/* Number the stack of the innermost function of @id, whose callers have *@number, which becomes its
+ * own. */
+static int number_frame(struct stack_names *named, uint32_t id, uint32_t *number)
 {
-	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	uint32_t path[VIEW_MAX_PATH] = {0};
-	size_t nr = labels_of(named, frames, frames_of(named, id, frames), path), len = 0;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, &len);
+	uint32_t place;
+	size_t nr = 0;
+	const uint32_t *labels = NULL;
 
-	if (!out)
-		return NULL;
-	fprintf(out, "%u %d", process, (int)dwunw_stack_status(named->source.dw, id));
+	/* what is above all frames says whether the stack is complete */
+	if (!dwunw_stack_places(named->source.dw, id, &place, 1)) {
+		labels = &id;
+		nr = 1;
+	} else {
+		labels = symbols_labels_at(named->names, place, &nr);
+	}
 	/* labels differ in function, module or line */
-	for (size_t i = 0; i < nr; i++)
-		fprintf(out, " %x", path[i]);
-	if (!fclose(out))
-		return text;
-	free(text);
-	return NULL;
+	while (nr-- > 0) {
+		const struct stack_pair pair = {*number, labels[nr]};
+
+		if (intern_pair(&named->pairs.table, &pair, sizeof(pair), number) < 0)
+			return -ENOMEM;
+	}
+	named->numbers[id] = *number + 1;
+	return 0;
+}
+
+int stack_names_number(struct stack_names *named, uint32_t id, uint32_t *number)
+{
+	const struct dwunw *dw = named->source.dw;
+	uint32_t *way = NULL;
+	size_t nr = 0, room = 0;
+	int err = array_cover(&named->numbers, &named->nr_numbers, dwunw_stack_limit(dw),
+			      sizeof(*named->numbers));
+
+	/* up to callers that have a number, and back */
+	for (id = without_library(named, id); !err && id && !named->numbers[id];
+	     id = dwunw_stack_parent(dw, id))
+		err = array_append(&way, &nr, &room, &id, sizeof(id));
+	*number = !err && id ? named->numbers[id] - 1 : UINT32_MAX;
+	while (nr-- > 0 && !err)
+		err = number_frame(named, way[nr], number);
+	free(way);
+	return err;
 }
 
 /* The functions of a stack, the innermost first. */
@@ -322,5 +363,8 @@ void stack_names_free(struct stack_names *named)
 		return;
 	symbols_free(named->names);
 	labels_free(named->labels);
+	free(named->met);
+	intern_release(&named->pairs.table);
+	free(named->numbers);
 	free(named);
 }

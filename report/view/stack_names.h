@@ -45,9 +45,9 @@ const char *stack_names_location(const struct stack_names *named, uint32_t id);
 int stack_names_apart(const struct stack_names *named, const uint32_t *ids, size_t nr,
 		      size_t *from);
 
-/* What distinguishes stack @id of @process, which was wanted, from those with other functions or
- * lines.  Returns a string that the caller frees, or NULL when there is no memory. */
-char *stack_names_key(const struct stack_names *named, uint32_t id, uint32_t process);
+/* A number that stack @id, which was wanted, has in common only with those that have the same
+ * functions and lines.  Returns 0 or -ENOMEM. */
+int stack_names_number(struct stack_names *named, uint32_t id, uint32_t *number);
 
 /* Write it as an array of frames, and whether it is complete, as members of the current object. */
 void stack_names_json(const struct stack_names *named, struct json *json, uint32_t id);

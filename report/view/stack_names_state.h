@@ -5,6 +5,11 @@
 
 #include "report/view/stack_names.h"
 
+/* What the callers of a function have as their number, and a label of that function. */
+struct stack_pair {
+	uint32_t callers, label;
+};
+
 /* See stack_names.h. */
 struct stack_names {
 	struct symbols_source source;
@@ -14,6 +19,12 @@ struct stack_names {
 	size_t columns;
 	struct symbols *names;
 	struct labels *labels;
+	bool *met; /* of each stack: it was wanted, or is that of callers of one that was */
+	size_t nr_met;
+	/* For stack_names_number(): */
+	INTERN_OF(struct stack_pair) pairs;
+	uint32_t *numbers; /* of each stack, plus one; 0: it has none yet */
+	size_t nr_numbers;
 };
 
 /* Write the outermost label of each frame of stack @id to @path.  Returns how many there are. */

@@ -20,6 +20,7 @@ static int intern_node(struct tree *tree, uint32_t parent, uint32_t label, uint3
 		.label = label,
 		.first = TREE_NONE,
 		.next = TREE_NONE,
+		.recent = TREE_NONE,
 		.places = TREE_NONE,
 	};
 
@@ -43,7 +44,7 @@ int tree_new(struct tree **out)
 /* What @label is among the children of a node. */
 static uint32_t label_of_node(const struct tree *tree, uint32_t label)
 {
-	return tree->functions ? tree->functions[label] : label;
+	return tree->by_function ? tree->functions.all[label] : label;
 }
 
 uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label)
@@ -57,22 +58,35 @@ uint32_t tree_child(const struct tree *tree, uint32_t parent, uint32_t label)
 /* Find the child of @parent with this label, or make it. */
 static int child_of(struct tree *tree, uint32_t parent, uint32_t label, uint32_t *child)
 {
-	int added = intern_node(tree, parent, label_of_node(tree, label), child);
+	uint32_t recent = tree->all[parent].recent;
+	int added;
 
-	if (added > 0) {
+	label = label_of_node(tree, label);
+	if (recent != TREE_NONE && tree->all[recent].label == label) {
+		*child = recent;
+		return 0;
+	}
+	added = intern_node(tree, parent, label, child);
+	if (added < 0)
+		return added;
+	if (added) {
 		tree->all[*child].next = tree->all[parent].first;
 		tree->all[parent].first = *child;
 	}
-	return added < 0 ? added : 0;
+	tree->all[parent].recent = *child;
+	return 0;
 }
 
 /* Count @bytes for the place of @label at @node. */
 static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t bytes)
 {
 	const struct tree_place new = {node, label, .next = tree->all[node].places};
-	uint32_t place;
-	int added = intern_pair(&tree->places.table, &new, sizeof(new), &place);
+	uint32_t place = new.next;
+	int added = 0;
 
+	/* most have one */
+	if (place == TREE_NONE || tree->places.all[place].label != label)
+		added = intern_pair(&tree->places.table, &new, sizeof(new), &place);
 	if (added < 0)
 		return added;
 	if (added)
@@ -83,26 +97,8 @@ static int add_place(struct tree *tree, uint32_t node, uint32_t label, uint64_t 
 
 int tree_by_function(struct tree *tree, const struct labels *labels)
 {
-	tree->functions = calloc(labels->nr + 1, sizeof(*tree->functions));
-	return tree->functions ? labels_functions(labels, tree->functions, &tree->namesakes)
-			       : -ENOMEM;
-}
-
-int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks)
-{
-	uint32_t at = TREE_ROOT;
-
-	for (size_t i = 0; i < nr; i++) {
-		int err = child_of(tree, at, path[i], &at);
-
-		if (!err && tree->functions)
-			err = add_place(tree, at, path[i], bytes);
-		if (err)
-			return err;
-		tree->all[at].bytes += bytes;
-		tree->all[at].blocks += blocks;
-	}
-	return 0;
+	tree->by_function = true;
+	return label_functions_update(&tree->functions, labels);
 }
 
 #define MAX_REPEATED 8 /* places of a call and its repetitions that are told apart */
@@ -129,58 +125,50 @@ static int add_repeated_places(struct tree *tree, uint32_t node, const struct tr
 	return err;
 }
 
-int tree_note_repeats(struct tree *tree, const uint32_t *path, size_t nr,
-		      const struct tree_repeat *repeats, uint64_t bytes)
+/* Note how often a call at @node is repeated. */
+static int add_repeat(struct tree *tree, uint32_t number, const struct tree_repeat *repeat,
+		      uint64_t bytes)
+{
+	struct tree_node *node = &tree->all[number];
+
+	if (!node->least_times || node->least_times > repeat->times)
+		node->least_times = repeat->times;
+	if (node->most_times < repeat->times)
+		node->most_times = repeat->times;
+	return tree->by_function && repeat->nr > 1
+		       ? add_repeated_places(tree, number, repeat, bytes)
+		       : 0;
+}
+
+/* Add call @i of @stack to node @number. */
+static int add_call(struct tree *tree, uint32_t number, const struct tree_stack *stack, size_t i)
+{
+	const uint32_t kind = stack->kind ? stack->kind : TREE_MIXED;
+	struct tree_node *node = &tree->all[number];
+	int err = 0;
+
+	node->bytes += stack->bytes;
+	node->blocks += stack->blocks;
+	node->suspects += stack->suspects;
+	node->kind = !node->kind || node->kind == kind ? kind : TREE_MIXED;
+	if (tree->by_function)
+		err = add_place(tree, number, stack->path[i], stack->bytes);
+	if (!err && stack->repeats)
+		err = add_repeat(tree, number, &stack->repeats[i], stack->bytes);
+	return err;
+}
+
+int tree_add_stack(struct tree *tree, const struct tree_stack *stack)
 {
 	uint32_t at = TREE_ROOT;
 	int err = 0;
 
-	for (size_t i = 0; i < nr && !err; i++) {
-		struct tree_node *node;
-
-		err = child_of(tree, at, path[i], &at);
-		if (err)
-			break;
-		node = &tree->all[at];
-		if (!node->least_times || node->least_times > repeats[i].times)
-			node->least_times = repeats[i].times;
-		if (node->most_times < repeats[i].times)
-			node->most_times = repeats[i].times;
-		if (tree->functions)
-			err = add_repeated_places(tree, at, &repeats[i], bytes);
+	for (size_t i = 0; i < stack->nr && !err; i++) {
+		err = child_of(tree, at, stack->path[i], &at);
+		if (!err)
+			err = add_call(tree, at, stack, i);
 	}
 	return err;
-}
-
-int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects)
-{
-	uint32_t at = TREE_ROOT;
-
-	for (size_t i = 0; suspects && i < nr; i++) {
-		int err = child_of(tree, at, path[i], &at);
-
-		if (err)
-			return err;
-		tree->all[at].suspects += suspects;
-	}
-	return 0;
-}
-
-int tree_tell_kind(struct tree *tree, const uint32_t *path, size_t nr, uint32_t kind)
-{
-	uint32_t at = TREE_ROOT;
-
-	if (!kind)
-		kind = TREE_MIXED;
-	for (size_t i = 0; i < nr; i++) {
-		int err = child_of(tree, at, path[i], &at);
-		struct tree_node *node = &tree->all[at];
-
-		if (err)
-			return err;
-		node->kind = !node->kind || node->kind == kind ? kind : TREE_MIXED;
-	}
-	return 0;
 }
 
 struct sorting {
@@ -259,30 +247,14 @@ static size_t children_of(const struct tree *tree, const struct labels *labels, 
 	return nr;
 }
 
-/* Are names of several modules among @labels?  Returns 0 or -ENOMEM. */
-static int find_namesakes(const struct tree *tree, const struct labels *labels, bool *found)
-{
-	uint32_t *functions;
-	int err;
-
-	*found = tree->namesakes;
-	if (tree->functions)
-		return 0;
-	functions = calloc(labels->nr + 1, sizeof(*functions));
-	err = functions ? labels_functions(labels, functions, found) : -ENOMEM;
-	free(functions);
-	return err;
-}
-
 int tree_tell_apart(struct tree *tree, const struct labels *labels)
 {
 	struct namesake *all;
-	bool found;
-	int err = find_namesakes(tree, labels, &found);
+	int err = label_functions_update(&tree->functions, labels);
 
 	free(tree->told);
 	tree->told = NULL;
-	if (err || !found)
+	if (err || !tree->functions.namesakes)
 		return err;
 	tree->told = calloc(tree->nr, sizeof(*tree->told));
 	all = calloc(tree->nr, sizeof(*all));
@@ -312,7 +284,7 @@ void tree_free(struct tree *tree)
 		return;
 	intern_release(&tree->table);
 	free(tree->told);
-	free(tree->functions);
+	label_functions_release(&tree->functions);
 	intern_release(&tree->places.table);
 	free(tree);
 }

@@ -15,13 +15,13 @@ struct tree_node {
 	uint32_t parent, label;
 	uint64_t bytes;	   /* outstanding at this node and below it */
 	uint64_t blocks;   /* likewise */
-	uint64_t suspects; /* of these, see tree_mark() */
+	uint64_t suspects; /* of these blocks: they may have been freed */
 	uint32_t first;	   /* its first child, or TREE_NONE */
+	uint32_t recent;   /* the child that a stack was added to last, or TREE_NONE */
 	uint32_t next;	   /* the next child of the same parent, or TREE_NONE */
 	uint32_t places;   /* the first of its places, or TREE_NONE; see tree_by_function() */
-	uint32_t least_times,
-		most_times; /* it was repeated, see tree_note_repeats(); 0: not told */
-	uint32_t kind;	    /* of all stacks below it, see tree_tell_kind(); 0: not told */
+	uint32_t least_times, most_times; /* it was repeated; 0: not told */
+	uint32_t kind;			  /* of all stacks below it; 0: there is none */
 };
 
 #define TREE_MIXED UINT32_MAX /* stacks of several kinds, or of one that was not told */
@@ -46,9 +46,9 @@ struct tree {
 	INTERN_OF(struct tree_node);
 	bool by_blocks;	   /* what weighs in it are blocks, else bytes: to be set by the user */
 	const char **told; /* of each node; NULL: of none */
-	/* Of tree_by_function(), else NULL and empty: */
-	uint32_t *functions; /* of each label: the first one of that name and module */
-	bool namesakes;	     /* names of several modules are among them */
+	/* Of tree_by_function(), else empty: */
+	bool by_function;
+	struct label_functions functions;
 	INTERN_OF(struct tree_place) places;
 };
 
@@ -57,30 +57,33 @@ int tree_new(struct tree **out);
 
 /*
  * From now on labels of one name and module are one, whatever their locations, which become the
- * places of the node: so the tree is the same where lines of the source are not known.  All paths
- * that are added are of labels that @labels (borrowed for the call) has now.  Returns 0 or -ENOMEM.
+ * places of the node: so the tree is the same where lines of the source are not known.  Once more
+ * to be called before paths are added with labels that @labels (borrowed for the call) has not now.
+ * Returns 0 or -ENOMEM.
  */
 int tree_by_function(struct tree *tree, const struct labels *labels);
 
-/*
- * Add a stack: the @nr labels of its path from the root (numbers of struct labels, none: nothing is
- * added), and what is outstanding of it.  Nodes with one parent and one label are the same node.
- * Returns 0 or -ENOMEM.
- */
-int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes, uint64_t blocks);
+/* A stack, and what is outstanding of it. */
+struct tree_stack {
+	const uint32_t *path; /* labels from the root: numbers of struct labels */
+	size_t nr;	      /* none: nothing is added */
+	uint64_t bytes, blocks;
+	uint64_t suspects;		   /* of these blocks: they may have been freed */
+	uint32_t kind;			   /* it counts only if it is that of all stacks; 0: none */
+	const struct tree_repeat *repeats; /* of each call; NULL: that is not told */
+};
 
-/* Say how often each call of the stack @path, which was added with @bytes, is repeated, and add the
- * places of the repetitions.  Returns 0 or -ENOMEM. */
-int tree_note_repeats(struct tree *tree, const uint32_t *path, size_t nr,
-		      const struct tree_repeat *repeats, uint64_t bytes);
+/* Add @stack.  Nodes with one parent and one label are the same node.  Returns 0 or -ENOMEM. */
+int tree_add_stack(struct tree *tree, const struct tree_stack *stack);
 
-/* Say that @suspects of the blocks of the stack @path, which was added, may have been freed.
- * Returns 0 or -ENOMEM. */
-int tree_mark(struct tree *tree, const uint32_t *path, size_t nr, uint64_t suspects);
+/* The same of one of which no more is known.  Returns 0 or -ENOMEM. */
+static inline int tree_add(struct tree *tree, const uint32_t *path, size_t nr, uint64_t bytes,
+			   uint64_t blocks)
+{
+	const struct tree_stack stack = {.path = path, .nr = nr, .bytes = bytes, .blocks = blocks};
 
-/* Say of what @kind the stack @path is, which was added; 0 is one that is not to be told.  It
- * counts only if it is said of all stacks.  Returns 0 or -ENOMEM. */
-int tree_tell_kind(struct tree *tree, const uint32_t *path, size_t nr, uint32_t kind);
+	return tree_add_stack(tree, &stack);
+}
 
 /* What @node weighs in @tree. */
 static inline uint64_t tree_weight(const struct tree *tree, const struct tree_node *node)

@@ -238,12 +238,12 @@ const struct stack *view_stack(const struct view *view, size_t i)
 	return &view->stacks->all[view->chosen[i]];
 }
 
-/* Write the labels of @frame to @path, which has room for @room, from 1.  Returns how many. */
-static size_t frame_labels(const struct view *view, const struct dwunw_frame *frame, uint32_t *path,
-			   size_t room)
+/* Write the labels of the frame at @place to @path, which has room for @room, from 1.  Returns how
+ * many. */
+static size_t frame_labels(const struct view *view, uint32_t place, uint32_t *path, size_t room)
 {
 	size_t nr, nr_inlined;
-	const uint32_t *labels = symbols_labels(view->names, frame, &nr);
+	const uint32_t *labels = symbols_labels_at(view->names, place, &nr);
 
 	nr_inlined = nr <= room ? nr - 1 : room - 1;
 	for (size_t i = 0; i < nr_inlined; i++)
@@ -252,20 +252,28 @@ static size_t frame_labels(const struct view *view, const struct dwunw_frame *fr
 	return nr_inlined + 1;
 }
 
-/* The labels of stack @i without its process's, innermost first. */
-static size_t stack_path(const struct view *view, size_t i, uint32_t *path)
+/* The labels of stack @i without its process's, innermost first: those of its @most innermost
+ * frames. */
+static size_t stack_path(const struct view *view, size_t i, size_t most, uint32_t *path)
 {
 	const struct stack *stack = view_stack(view, i);
-	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	size_t nr_frames = stacks_frames(view->stacks, view->chosen[i], frames), nr = 0;
+	uint32_t places[STACK_MAX_FRAMES];
+	size_t nr_frames = stacks_places(view->stacks, view->chosen[i], places, most), nr = 0;
 
 	/* there is always room for a label of each, for the remark, and for the process */
 	for (size_t at = 0; at < nr_frames; at++)
-		nr += frame_labels(view, &frames[at], path + nr,
+		nr += frame_labels(view, places[at], path + nr,
 				   VIEW_MAX_PATH - 1 - nr - (nr_frames - at));
 	if (stack->status != DWUNW_STATUS_ENDED || !nr)
 		path[nr++] = view->remarks[stack->status];
 	return nr;
+}
+
+size_t view_innermost(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH], size_t most)
+{
+	size_t nr = stack_path(view, i, most, path);
+
+	return nr < most ? nr : most;
 }
 
 size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH])
@@ -274,7 +282,7 @@ size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]
 
 	if (first)
 		path[0] = view->roots[view_stack(view, i)->process];
-	nr = first + stack_path(view, i, path + first);
+	nr = first + stack_path(view, i, STACK_MAX_FRAMES, path + first);
 	if (view->opts.inverted)
 		return nr;
 	for (size_t a = first, b = nr - 1; a < b; a++, b--) {
@@ -299,6 +307,19 @@ uint64_t view_cost_of(const struct view *view, size_t i)
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES])
 {
 	return stacks_frames(view->stacks, view->chosen[i], frames);
+}
+
+uint32_t *view_as_met(const struct view *view, size_t nr)
+{
+	uint32_t *order = calloc(view->stacks->nr + 1, sizeof(*order));
+	size_t to = 0;
+
+	for (size_t i = 0; order && i < nr; i++)
+		order[view->chosen[i]] = (uint32_t)i + 1;
+	for (size_t number = 0; order && number < view->stacks->nr; number++)
+		if (order[number])
+			order[to++] = order[number] - 1;
+	return order;
 }
 
 uint64_t view_stack_id(const struct view *view, size_t i)

@@ -71,7 +71,8 @@ struct view {
 
 /*
  * Choose among @stacks those of which blocks are outstanding, and name their frames with what
- * @source knows.  @stacks, and what @source points to, are borrowed and must outlive the view.
+ * @source knows, whose unwinder is theirs.  @stacks, and what @source points to, are borrowed and
+ * must outlive the view.
  * *@out is NULL on failure.  Returns 0, -ENOMEM, or -EINVAL: see stack_filter_new().
  */
 int view_new(struct view **out, const struct stacks *stacks, const struct symbols_source *source,
@@ -88,6 +89,10 @@ const struct stack *view_stack(const struct view *view, size_t i);
  */
 size_t view_path(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH]);
 
+/* Write the first @most labels of stack @i, innermost first and without its process's, to @path; at
+ * most STACK_MAX_FRAMES.  Returns how many there are. */
+size_t view_innermost(const struct view *view, size_t i, uint32_t path[VIEW_MAX_PATH], size_t most);
+
 /* What it weighs. */
 uint64_t view_cost_of(const struct view *view, size_t i);
 
@@ -97,6 +102,11 @@ const char *view_process(const struct view *view, uint32_t number);
 
 /* Write the frames of stack @i, innermost first, to @frames.  Returns how many there are. */
 size_t view_frames(const struct view *view, size_t i, struct dwunw_frame frames[STACK_MAX_FRAMES]);
+
+/* The numbers of the first @nr stacks, which may be of those left out, in the order in which the
+ * trace met them: stacks with the same callers are close to each other, so that what is looked up
+ * of them is at hand.  To be freed; NULL: no memory. */
+uint32_t *view_as_met(const struct view *view, size_t nr);
 
 /* The id of stack @i, see stack_id.h. */
 uint64_t view_stack_id(const struct view *view, size_t i);

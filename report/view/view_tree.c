@@ -6,48 +6,35 @@
 
 #include "report/view/recursion.h"
 
-static int add_path(struct tree *tree, const struct stack *stack, const uint32_t *path, size_t nr,
-		    uint32_t kind)
-{
-	int err = tree_add(tree, path, nr, stack->bytes, stack->blocks);
-
-	if (!err)
-		err = tree_tell_kind(tree, path, nr, kind);
-	return err ? err : tree_mark(tree, path, nr, stack->suspects);
-}
-
 /* Add stack @i of @view, whose repetitions @recursion folds unless it is NULL. */
 static int add_stack(struct tree *tree, const struct view *view, size_t i, uint32_t kind,
 		     struct recursion *recursion, struct recursion_path *folded)
 {
 	const struct stack *stack = view_stack(view, i);
 	uint32_t path[VIEW_MAX_PATH];
-	size_t nr = view_path(view, i, path);
-	int err;
+	struct tree_stack added = {
+		.path = path,
+		.nr = view_path(view, i, path),
+		.bytes = stack->bytes,
+		.blocks = stack->blocks,
+		.suspects = stack->suspects,
+		.kind = kind,
+	};
+	int err = 0;
 
 	/* of what was outstanding when they exited there is nothing to be found any more */
 	if (view->roots && view->gone[stack->process])
-		nr = 1;
-	if (!recursion)
-		return add_path(tree, stack, path, nr, kind);
-	err = recursion_fold(recursion, path, nr, folded);
+		added.nr = 1;
+	if (recursion) {
+		err = recursion_fold(recursion, path, added.nr, folded);
+		added.path = folded->labels;
+		added.nr = folded->nr;
+		added.repeats = folded->repeats;
+	}
+	/* to fold may add labels */
 	if (!err)
-		err = add_path(tree, stack, folded->labels, folded->nr, kind);
-	return err ? err
-		   : tree_note_repeats(tree, folded->labels, folded->nr, folded->repeats,
-				       stack->bytes);
-}
-
-/* Have all labels that folded paths will have: a tree by functions is of those it knows. */
-static int add_labels_of_recursion(const struct view *view, struct recursion *recursion,
-				   struct recursion_path *folded)
-{
-	uint32_t path[VIEW_MAX_PATH];
-	int err = recursion_init(recursion, view->labels);
-
-	for (size_t i = 0; i < view->nr && !err; i++)
-		err = recursion_fold(recursion, path, view_path(view, i, path), folded);
-	return err;
+		err = tree_by_function(tree, view->labels);
+	return err ? err : tree_add_stack(tree, &added);
 }
 
 int view_tree_fill(struct tree *tree, const struct view *view, const uint32_t *kinds)
@@ -55,17 +42,17 @@ int view_tree_fill(struct tree *tree, const struct view *view, const uint32_t *k
 	bool folds = !view->opts.full_recursion;
 	struct recursion recursion = {0};
 	struct recursion_path *folded = malloc(sizeof(*folded));
-	int err = folded ? 0 : -ENOMEM;
+	uint32_t *order = view_as_met(view, view->nr);
+	int err = folded && order ? 0 : -ENOMEM;
 
 	if (!err && folds)
-		err = add_labels_of_recursion(view, &recursion, folded);
-	if (!err)
-		err = tree_by_function(tree, view->labels);
-	for (size_t i = 0; i < view->nr && !err; i++)
-		err = add_stack(tree, view, i, kinds ? kinds[i] : 0, folds ? &recursion : NULL,
-				folded);
+		err = recursion_init(&recursion, view->labels);
+	for (size_t at = 0; at < view->nr && !err; at++)
+		err = add_stack(tree, view, order[at], kinds ? kinds[order[at]] : 0,
+				folds ? &recursion : NULL, folded);
 	recursion_release(&recursion);
 	free(folded);
+	free(order);
 	tree->by_blocks = view->opts.cost == COST_BLOCKS;
 	if (!err)
 		err = tree_sort(tree, view->labels);

@@ -138,7 +138,7 @@ static struct stacks *sample(void)
 /* What is printed of @stacks (which are freed), to be freed. */
 static char *print(struct stacks *stacks, bool folded, struct view_opts opts)
 {
-	const struct symbols_source nothing = {0}; /* no unwinder is needed for addresses */
+	const struct symbols_source source = {.dw = dw};
 	struct view *view;
 	char *text;
 	size_t len;
@@ -146,7 +146,7 @@ static char *print(struct stacks *stacks, bool folded, struct view_opts opts)
 
 	assert_non_null(out);
 	opts.addresses = true;
-	assert_int_equal(view_new(&view, stacks, &nothing, &opts), 0);
+	assert_int_equal(view_new(&view, stacks, &source, &opts), 0);
 	assert_int_equal(folded ? print_folded(out, "comm 1", view)
 				: print_view_as_tree(out, view, "callers first", NULL),
 			 0);

@@ -24,6 +24,7 @@ struct happened {
 
 static struct happened list[EVENTS];
 static size_t nr;
+static struct pool pool; /* of the tracks of a test */
 
 /* Slice @at of those that are 2^@doubled as wide, by the list alone. */
 static struct growth_slice expected(size_t at, unsigned int doubled)
@@ -48,11 +49,11 @@ static struct growth_slice expected(size_t at, unsigned int doubled)
 
 static void happen(struct growth_track *track, unsigned int doubled, const struct happened *what)
 {
-	struct growth_slice *cohort = growth_track_slice(track, what->since >> doubled);
+	struct growth_slice *cohort = growth_track_slice(track, &pool, what->since >> doubled);
 
 	assert_non_null(cohort);
 	++*(what->freed ? &cohort->gone : &cohort->given);
-	assert_int_equal(growth_track_add(track, what->at >> doubled,
+	assert_int_equal(growth_track_add(track, &pool, what->at >> doubled,
 					  what->freed ? -(uint64_t)BLOCK : BLOCK),
 			 0);
 	list[nr++] = *what;
@@ -99,7 +100,7 @@ static void slices_are_those_of_the_list(void **state)
 			happen(&track, doubled, &what);
 		}
 		assert_all_slices(&track, doubled);
-		growth_track_release(&track);
+		pool_release(&pool);
 	}
 }
 
@@ -109,12 +110,12 @@ static void what_is_late_counts_in_the_last_slice(void **state)
 	struct growth_track track = {0};
 
 	(void)state;
-	assert_int_equal(growth_track_add(&track, 5, BLOCK), 0);
-	assert_int_equal(growth_track_add(&track, 4, BLOCK), 0);
+	assert_int_equal(growth_track_add(&track, &pool, 5, BLOCK), 0);
+	assert_int_equal(growth_track_add(&track, &pool, 4, BLOCK), 0);
 	assert_int_equal(growth_track_at(&track, 4).bytes, 0);
 	assert_int_equal(growth_track_at(&track, 5).bytes, 2 * BLOCK);
 	assert_int_equal(growth_track_at(&track, 31).bytes, 2 * BLOCK);
-	growth_track_release(&track);
+	pool_release(&pool);
 }
 
 /* The class of each age, by its definition: less than 2^i us, and not less than half of it. */
@@ -132,11 +133,11 @@ static void ages_are_in_their_classes(void **state)
 			while (i < GROWTH_LIFETIMES - 1 && us >= (uint64_t)1 << i)
 				i++;
 			want[i] += 23;
-			assert_int_equal(growth_track_freed(&track, us, 23), 0);
+			assert_int_equal(growth_track_freed(&track, &pool, us, 23), 0);
 		}
 	for (size_t i = 0; i < GROWTH_LIFETIMES; i++)
 		assert_int_equal(growth_track_age(&track, i).blocks, want[i]);
-	growth_track_release(&track);
+	pool_release(&pool);
 }
 
 /* Shares stay as they are when one of them has no room any more. */
@@ -147,15 +148,15 @@ static void shares_of_a_class_are_kept(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3000; i++) {
-		assert_int_equal(growth_track_freed(&track, 1024, 1), 0);
+		assert_int_equal(growth_track_freed(&track, &pool, 1024, 1), 0);
 		if (i % 3 == 0)
-			assert_int_equal(growth_track_freed(&track, 1024 + 7 * 128, 1), 0);
+			assert_int_equal(growth_track_freed(&track, &pool, 1024 + 7 * 128, 1), 0);
 	}
 	age = growth_track_age(&track, 11);
 	assert_int_equal(age.blocks, 4000);
 	assert_in_range(age.parts[0] * 10 / age.parts[7], 28, 32);
 	assert_int_equal(age.parts[1] + age.parts[2] + age.parts[3], 0);
-	growth_track_release(&track);
+	pool_release(&pool);
 }
 
 int main(void)

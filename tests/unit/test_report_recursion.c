@@ -112,9 +112,12 @@ static void stacks_of_any_depth_are_one_path_with_their_sum(void **state)
 		for (size_t i = 1; i <= depth; i++)
 			path[i] = f[i * i % 2];
 		assert_int_equal(recursion_fold(&recursion, path, depth, folded), 0);
-		assert_int_equal(tree_add(tree, folded->labels, folded->nr, 47, 1), 0);
 		assert_int_equal(
-			tree_note_repeats(tree, folded->labels, folded->nr, folded->repeats, 47),
+			tree_add_stack(tree, &(struct tree_stack){.path = folded->labels,
+								  .nr = folded->nr,
+								  .bytes = 47,
+								  .blocks = 1,
+								  .repeats = folded->repeats}),
 			0);
 	}
 	/* the root, main and f */

@@ -159,14 +159,14 @@ static void suspects_stand_at_each_node_above_them(void **state)
 {
 	struct fixture f = start();
 	uint32_t path[2];
+	const struct tree_stack stack = {path, 2, .bytes = 25, .blocks = 1, .suspects = 1};
 
 	(void)state;
 	add(&f, "ab", 100, 4);
-	add(&f, "ac", 50, 2);
+	add(&f, "ac", 25, 1);
 	assert_int_equal(labels_intern(f.labels, LABELS_NO_MODULE, "a", "", &path[0]), 0);
 	assert_int_equal(labels_intern(f.labels, LABELS_NO_MODULE, "c", "", &path[1]), 0);
-	assert_int_equal(tree_mark(f.tree, path, 2, 1), 0);
-	assert_int_equal(tree_mark(f.tree, path, 2, 0), 0);
+	assert_int_equal(tree_add_stack(f.tree, &stack), 0);
 	check_print(&f, HEADING "         150           6  a  [suspect: 1 of 6]\n"
 				"         100           4  |- b\n"
 				"          50           2  `- c  [suspect: 1 of 2]\n");

@@ -6,16 +6,15 @@
 static void add_kind(struct fixture *f, const char *letters, uint32_t kind)
 {
 	uint32_t path[MAX_DEPTH];
-	size_t nr = 0;
+	struct tree_stack stack = {.path = path, .bytes = 5, .blocks = 1, .kind = kind};
 
-	add(f, letters, 5, 1);
 	for (const char *at = letters; *at; at++) {
 		char name[2] = {*at, '\0'};
 
-		assert_int_equal(labels_intern(f->labels, LABELS_NO_MODULE, name, "", &path[nr++]),
-				 0);
+		assert_int_equal(
+			labels_intern(f->labels, LABELS_NO_MODULE, name, "", &path[stack.nr++]), 0);
 	}
-	assert_int_equal(tree_tell_kind(f->tree, path, nr, kind), 0);
+	assert_int_equal(tree_add_stack(f->tree, &stack), 0);
 }
 
 static void a_line_has_the_shape_that_all_stacks_below_it_have(void **state)

@@ -2,6 +2,7 @@
 #include "unwind/elf/ranges.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "array.h"
@@ -32,6 +33,16 @@ static int compare_ranges(const void *a, const void *b)
 	if (x->end != y->end)
 		return x->end > y->end ? -1 : 1;
 	return (x->item > y->item) - (x->item < y->item);
+}
+
+/* Those of sorted symbols come in their order. */
+static bool are_sorted(const struct dwunw_ranges *ranges)
+{
+	size_t i = 1;
+
+	while (i < ranges->nr && compare_ranges(&ranges->range[i - 1], &ranges->range[i]) <= 0)
+		i++;
+	return i >= ranges->nr;
 }
 
 /* Add to @flat what the @depth open ranges cover from *at up to @limit, where *at is afterwards
@@ -70,7 +81,8 @@ int dwunw_ranges_flatten(struct dwunw_ranges *ranges)
 	flat.range = calloc(flat.room, sizeof(*flat.range));
 	if (!flat.range)
 		return -ENOMEM;
-	qsort(ranges->range, ranges->nr, sizeof(*ranges->range), compare_ranges);
+	if (!are_sorted(ranges))
+		qsort(ranges->range, ranges->nr, sizeof(*ranges->range), compare_ranges);
 	for (size_t i = 0; i < ranges->nr; i++) {
 		const struct dwunw_range next = ranges->range[i];
 

@@ -30,6 +30,8 @@ struct table {
 	size_t strings; /* number of the section with the names */
 	bool has_code;	/* the file's sections of code are there, at least their headers */
 	uint64_t code_start, code_end; /* of the segments that are executed */
+	size_t section;		       /* the one that was looked at last, as most have the same */
+	uint64_t section_start, section_end; /* of its code; none: both are 0 */
 };
 
 /* In .symtab a name may carry the version of its symbol: name@VERSION or name@@VERSION.  One that
@@ -59,15 +61,24 @@ static unsigned char order_of(const char *raw, const GElf_Sym *sym)
 
 /* Where the section of a symbol ends.  A reduced image has no sections of code, and numbers those
  * it has anew: what is found there is not believed. */
-static uint64_t section_end(Elf *elf, const GElf_Sym *sym)
+static uint64_t section_end(struct table *table, const GElf_Sym *sym)
 {
-	Elf_Scn *scn = elf_getscn(elf, sym->st_shndx);
 	GElf_Shdr shdr;
+	Elf_Scn *scn;
 
-	if (!scn || !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR) ||
-	    sym->st_value < shdr.sh_addr || sym->st_value - shdr.sh_addr >= shdr.sh_size)
+	/* 0 is no section of code */
+	if (sym->st_shndx != table->section) {
+		scn = elf_getscn(table->elf, sym->st_shndx);
+		if (!scn || !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR))
+			shdr = (GElf_Shdr){0};
+		table->section = sym->st_shndx;
+		table->section_start = shdr.sh_addr;
+		table->section_end = shdr.sh_addr + shdr.sh_size;
+	}
+	if (sym->st_value < table->section_start ||
+	    sym->st_value - table->section_start >= table->section_end - table->section_start)
 		return 0;
-	return shdr.sh_addr + shdr.sh_size;
+	return table->section_end;
 }
 
 /* Find out where the code of @table's file is. */
@@ -95,17 +106,17 @@ static void find_code(struct table *table)
 
 /* Is @sym, which has no type, a place in the code?  By its section; in a reduced image, which has
  * none of code, by the segments. */
-static bool is_code_label(const struct table *table, const GElf_Sym *sym, const char *raw)
+static bool is_code_label(struct table *table, const GElf_Sym *sym, const char *raw)
 {
 	if (sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON || strchr(".$", raw[0]))
 		return false;
 	if (table->has_code)
-		return section_end(table->elf, sym) != 0;
+		return section_end(table, sym) != 0;
 	return sym->st_value >= table->code_start && sym->st_value < table->code_end;
 }
 
 /* The name of @sym if it is that of a function or of a place that may be one, else NULL. */
-static const char *function_name(const struct table *table, const GElf_Sym *sym)
+static const char *function_name(struct table *table, const GElf_Sym *sym)
 {
 	unsigned char type = GELF_ST_TYPE(sym->st_info);
 	const char *raw;
@@ -119,7 +130,7 @@ static const char *function_name(const struct table *table, const GElf_Sym *sym)
 	return raw;
 }
 
-static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Scn *scn)
+static int add_table(struct dwunw_symtab *tab, struct table *table, Elf_Scn *scn)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	GElf_Sym sym;
@@ -130,7 +141,7 @@ static int add_table(struct dwunw_symtab *tab, const struct table *table, Elf_Sc
 
 		if (!raw)
 			continue;
-		limit = section_end(table->elf, &sym);
+		limit = section_end(table, &sym);
 		if (grow_array(&tab->functions, tab->nr, &tab->room, sizeof(*tab->functions)))
 			return -ENOMEM;
 		tab->functions[tab->nr++] = (struct dwunw_function){

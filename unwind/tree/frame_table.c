@@ -76,23 +76,44 @@ static int grow_frames(struct dwunw_frame_table *places)
 	return 0;
 }
 
-int dwunw_frame_table_intern(struct dwunw_frame_table *places, const struct dwunw_frame *frame,
-			     uint32_t *number)
+/* @frame as the table has it, with a rule SLOW. */
+static struct dwunw_place place_of(const struct dwunw_frame *frame)
 {
-	const struct dwunw_place key = {
+	return (struct dwunw_place){
 		.pc = frame->pc,
 		.rule = {.kind = DWUNW_RULE_SLOW, .as = UINT8_MAX},
 		.addr = frame->addr,
 		.module = frame->module,
 		.flags = frame->flags & ~(uint32_t)DWUNW_FRAME_FLAG_PARTIAL,
 	};
+}
+
+static uint32_t find_place(const struct dwunw_frame_table *places, const struct dwunw_place *key)
+{
 	size_t mask = places->nr_slots - 1, i;
 
-	for (i = hash_of(places, &key) & mask; places->slots[i]; i = (i + 1) & mask) {
-		*number = places->slots[i];
-		if (same_frame(&places->all[*number], &key))
-			return 0;
-	}
+	for (i = hash_of(places, key) & mask; places->slots[i]; i = (i + 1) & mask)
+		if (same_frame(&places->all[places->slots[i]], key))
+			break;
+	return places->slots[i];
+}
+
+uint32_t dwunw_frame_table_find(const struct dwunw_frame_table *places,
+				const struct dwunw_frame *frame)
+{
+	const struct dwunw_place key = place_of(frame);
+
+	return find_place(places, &key);
+}
+
+int dwunw_frame_table_intern(struct dwunw_frame_table *places, const struct dwunw_frame *frame,
+			     uint32_t *number)
+{
+	const struct dwunw_place key = place_of(frame);
+
+	*number = find_place(places, &key);
+	if (*number)
+		return 0;
 	if (grow_frames(places))
 		return -ENOMEM;
 	*number = places->nr++;

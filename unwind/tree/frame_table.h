@@ -38,6 +38,10 @@ struct dwunw_frame_table {
 int dwunw_frame_table_init(struct dwunw_frame_table *places, const struct dwunw_seed *seed);
 void dwunw_frame_table_release(struct dwunw_frame_table *places);
 
+/* The number of @frame (whose flag PARTIAL is ignored), or 0. */
+uint32_t dwunw_frame_table_find(const struct dwunw_frame_table *places,
+				const struct dwunw_frame *frame);
+
 /* Find the number of @frame (whose flag PARTIAL is ignored), or add it with a rule SLOW.
  * On success *number is set; places->all may have moved.  Returns 0 or -ENOMEM. */
 int dwunw_frame_table_intern(struct dwunw_frame_table *places, const struct dwunw_frame *frame,
