@@ -142,8 +142,33 @@ void results_save(const struct replay *leaks, const struct growth *growth, struc
 	growth_save(growth, to);
 }
 
-/* The modules, whose paths stay where they are, in *@modules, which the caller frees. */
-static int load_modules(struct load *from, struct mlk_unwound_module **modules, size_t *nr)
+/* A module of frames, as @leaks calls it. */
+struct module {
+	uint64_t bias;
+	uint32_t number;
+};
+
+static int load_module(const struct replay *leaks, struct load *from, struct module *module)
+{
+	struct saved_module saved;
+	struct mlk_id id = {0};
+	const char *path;
+
+	if (!load_get(from, &saved, sizeof(saved)) || saved.path_len == SIZE_MAX ||
+	    saved.id_len > sizeof(saved.id))
+		return MLK_E_CORRUPT;
+	path = load_bytes(from, saved.path_len + 1, 1);
+	if (!path || path[saved.path_len])
+		return MLK_E_CORRUPT;
+	id.len = (uint8_t)saved.id_len;
+	memcpy(id.bytes, saved.id, saved.id_len);
+	module->bias = saved.bias;
+	return trace_modules_find(leaks->images, &id, path, &module->number) ? 0 : MLK_E_CORRUPT;
+}
+
+/* The modules in *@modules, which the caller frees. */
+static int load_modules(const struct replay *leaks, struct load *from, struct module **modules,
+			size_t *nr)
 {
 	int err = 0;
 
@@ -151,67 +176,50 @@ static int load_modules(struct load *from, struct mlk_unwound_module **modules, 
 	*modules = calloc(*nr + 1, sizeof(**modules));
 	if (!*modules)
 		return -ENOMEM;
-	for (size_t i = 0; !err && i < *nr; i++) {
-		struct saved_module saved;
-		const char *path;
-
-		if (!load_get(from, &saved, sizeof(saved)) || saved.path_len == SIZE_MAX ||
-		    saved.id_len > sizeof(saved.id))
-			return MLK_E_CORRUPT;
-		path = load_bytes(from, saved.path_len + 1, 1);
-		if (!path || path[saved.path_len])
-			return MLK_E_CORRUPT;
-		(*modules)[i].path = path;
-		(*modules)[i].bias = saved.bias;
-		(*modules)[i].id.len = (uint8_t)saved.id_len;
-		memcpy((*modules)[i].id.bytes, saved.id, saved.id_len);
-	}
-	return from->bad ? MLK_E_CORRUPT : 0;
+	for (size_t i = 0; !err && i < *nr; i++)
+		err = load_module(leaks, from, &(*modules)[i]);
+	return err;
 }
 
-/* The frames, each of which comes behind its callers, in *@stacks, which the caller frees. */
-static int load_tree(struct load *from, size_t nr_modules, struct mlk_unwound_stack **stacks,
-		     size_t *nr)
+/* Give the unwinder @saved, a frame behind its callers, of which *@ids are the numbers. */
+static int add_frame(struct dwunw *dw, const struct saved_frame *saved,
+		     const struct module *modules, const uint32_t *ids, uint32_t *id)
 {
-	struct saved_frame saved;
+	struct dwunw_frame frame = {.pc = saved->pc,
+				    .addr = saved->pc,
+				    .module = DWUNW_NO_MODULE,
+				    .flags = saved->flags};
 
-	*nr = load_count(from, sizeof(saved));
-	*stacks = malloc((*nr + 1) * sizeof(**stacks));
-	if (!*stacks)
-		return -ENOMEM;
-	for (size_t i = 0; i < *nr; i++) {
-		load_get(from, &saved, sizeof(saved));
-		if (saved.caller > i || saved.module > nr_modules)
-			return MLK_E_CORRUPT;
-		(*stacks)[i] = (struct mlk_unwound_stack){.caller = saved.caller,
-							  .module = saved.module,
-							  .flags = saved.flags,
-							  .pc = saved.pc};
+	if (!saved->caller)
+		return saved->flags < DWUNW_STATUS_NR
+			       ? dwunw_stack_intern(dw, NULL, 0, saved->flags, id)
+			       : MLK_E_CORRUPT;
+	if (saved->module) {
+		frame.addr -= modules[saved->module - 1].bias;
+		frame.module = modules[saved->module - 1].number;
 	}
-	return from->bad || *nr >= UINT32_MAX ? MLK_E_CORRUPT : 0;
+	return dwunw_stack_add(dw, ids[saved->caller], &frame, id);
 }
 
-/* Give the unwinder all frames; *@ids, which the caller frees, are what it calls them. */
+/* Give the unwinder all frames; *@ids, which the caller frees, are what it calls them, from 1 to
+ * *@nr. */
 static int load_frames(struct replay *leaks, struct load *from, uint32_t **ids, size_t *nr)
 {
-	struct mlk_unwound_module *modules = NULL;
-	struct mlk_unwound_stack *stacks = NULL;
-	struct mlk_unwound unwound = {0};
-	struct batch batch = {0};
-	size_t room = 0;
-	int err = load_modules(from, &modules, &unwound.nr_modules);
+	struct module *modules = NULL;
+	struct saved_frame saved;
+	size_t nr_modules;
+	int err = load_modules(leaks, from, &modules, &nr_modules);
 
-	if (!err)
-		err = load_tree(from, unwound.nr_modules, &stacks, nr);
-	unwound.modules = modules;
-	unwound.stacks = stacks;
-	unwound.nr_stacks = *nr;
-	if (!err)
-		err = stored_stacks_report(&unwound, leaks->images, &batch);
-	if (!err)
-		err = batch_intern(&batch, leaks->dw, ids, &room);
-	batch_release(&batch);
-	free(stacks);
+	*nr = err ? 0 : load_count(from, sizeof(saved));
+	*ids = malloc((*nr + 1) * sizeof(**ids));
+	if (!err && !*ids)
+		err = -ENOMEM;
+	for (size_t i = 0; !err && i < *nr; i++) {
+		load_get(from, &saved, sizeof(saved));
+		err = saved.caller > i || saved.module > nr_modules
+			      ? MLK_E_CORRUPT
+			      : add_frame(leaks->dw, &saved, modules, *ids, &(*ids)[i + 1]);
+	}
 	free(modules);
 	return err;
 }
