@@ -8,8 +8,9 @@
 
 void save_put(struct save *save, const void *from, size_t len)
 {
-	uint8_t *bytes =
-		save->failed ? NULL : array_grow(save->bytes, &save->room, save->len + len, 1);
+	uint8_t *bytes = save->failed || len > SAVE_MOST - save->len
+				 ? NULL
+				 : array_grow(save->bytes, &save->room, save->len + len, 1);
 
 	if (!bytes) {
 		save->failed = true;

@@ -9,11 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* So many bytes are made or read at most: they are in memory beside what they are made of. */
+#define SAVE_MOST ((size_t)256 << 20)
+
 /* Bytes being made; all zero: none yet. */
 struct save {
 	uint8_t *bytes;
 	size_t len, room;
-	bool failed; /* memory was short: some are missing */
+	bool failed; /* memory was short, or they are too many: some are missing */
 };
 
 /* Append @len bytes at @from. */

@@ -192,6 +192,11 @@ void stack_cache_end(struct stack_cache *cache, bool damaged)
 		cache->complete = !cache_file_commit(&cache->file);
 }
 
+bool stack_cache_has_results(const struct stack_cache *cache)
+{
+	return cache->nr_own > 0;
+}
+
 bool stack_cache_results(const struct stack_cache *cache, struct save *to)
 {
 	int err = 0;
@@ -204,7 +209,7 @@ bool stack_cache_results(const struct stack_cache *cache, struct save *to)
 		if (!err)
 			save_put(to, bytes, len);
 	}
-	return cache->nr_own && !err && !to->failed;
+	return !err && !to->failed;
 }
 
 bool stack_cache_wants_results(const struct stack_cache *cache)

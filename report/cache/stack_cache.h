@@ -38,8 +38,10 @@ void stack_cache_add(struct stack_cache *cache, struct batch *batch);
 /* All batches came: give the new cache its name, unless one of them was missing or @damaged. */
 void stack_cache_end(struct stack_cache *cache, bool damaged);
 
-/* Append to @to what was kept of the results of a replay, if the cache that is used has any that
- * can be read.  Returns whether it has. */
+/* Has the cache that is used results of a replay? */
+bool stack_cache_has_results(const struct stack_cache *cache);
+
+/* Append them to @to.  Returns whether all could be read. */
 bool stack_cache_results(const struct stack_cache *cache, struct save *to);
 
 /* May the cache of the trace have results, and has none? */

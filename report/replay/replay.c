@@ -134,21 +134,17 @@ static int use_results(struct replay *leaks, const struct replay_opts *opts)
 {
 	struct whole_chunks *whole;
 	struct save saved = {0};
-	int err = 0;
+	bool used;
 
-	if (!opts->cache || !opts->plain || leaks->overruns->nr)
+	if (!opts->cache || !opts->plain || leaks->overruns->nr ||
+	    !stack_cache_has_results(opts->cache) || whole_chunks_begin(&whole, leaks->trace))
 		return 0;
-	if (!stack_cache_results(opts->cache, &saved) || whole_chunks_begin(&whole, leaks->trace)) {
-		save_release(&saved);
-		return 0;
-	}
-	err = results_load(leaks, opts->growth,
-			   (struct load){saved.bytes, saved.bytes + saved.len, false});
-	/* a replay may do with less memory than it takes to read them */
-	if (!whole_chunks_end(whole) || err)
-		err = MLK_E_CACHE;
+	used = stack_cache_results(opts->cache, &saved) &&
+	       !results_load(leaks, opts->growth,
+			     (struct load){saved.bytes, saved.bytes + saved.len, false});
 	save_release(&saved);
-	return err ? err : 1;
+	/* if memory was short, a replay may do with less */
+	return whole_chunks_end(whole) && used ? 1 : MLK_E_CACHE;
 }
 
 /* The second pass. */
