@@ -265,9 +265,9 @@ int mlk_cache_copy(int fd, const struct mlk_reader *cache, uint64_t len)
 }
 
 int mlk_cache_put_own(int fd, struct mlk_cache_encoder *encoder, const struct mlk_reader *trace,
-		      uint64_t seq, const void *bytes, size_t len)
+		      uint64_t seq, unsigned int kind, const void *bytes, size_t len)
 {
-	struct mlk_cached cached = {.header = {.type = MLK_CACHE_OWN,
+	struct mlk_cached cached = {.header = {.type = (uint16_t)(MLK_CACHE_OWN + kind),
 					       .nr_records = 1,
 					       .salt = trace->chunks.file.salt}};
 	struct mlk_enc payload = {0};
@@ -278,7 +278,7 @@ int mlk_cache_put_own(int fd, struct mlk_cache_encoder *encoder, const struct ml
 
 		payload.len = 0;
 		mlk_enc_bytes(&payload, (const uint8_t *)bytes + at,
-			      rest < MLK_RAW_TARGET ? rest : MLK_RAW_TARGET);
+			      rest < MLK_CACHE_PIECE ? rest : MLK_CACHE_PIECE);
 		err = store_payload(encoder, &payload, &cached);
 		if (!err)
 			err = mlk_cache_append(fd, seq++, &cached);

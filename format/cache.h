@@ -12,7 +12,11 @@ struct mlk_cache_key {
 	uint64_t unwinder; /* and of all that unwinds it */
 };
 
-#define MLK_CACHE_OWN 64 /* type of a chunk with bytes of the writer's own, behind the stacks */
+/* The first type of chunks with bytes of the writer's own, behind the stacks, and how many such
+ * types there are: what each means is the writer's affair. */
+#define MLK_CACHE_OWN	 64
+#define MLK_CACHE_OWN_NR 2
+#define MLK_CACHE_PIECE	 ((size_t)1 << 20) /* bytes in each of them but the last */
 
 /* Does the file that is open as @fd, which stays open, begin as a cache does?  One that was cut may
  * have less than the whole beginning, and one that is damaged may be of no use. */
@@ -26,7 +30,7 @@ void mlk_cache_remove(int dir, const char *name);
 /*
  * Open the cache that is open as @fd, which is the reader's from then on, also on failure.
  * mlk_reader_list() then tells its chunks: one UNWOUND chunk for each EVENTS chunk of the trace, in
- * their order, and then chunks of MLK_CACHE_OWN, or none.
+ * their order, and then chunks of one type from MLK_CACHE_OWN on, or none.
  *
  * On success *@out is released with mlk_reader_free(), and *@key says what the cache is of; on
  * failure it is NULL.  Returns 0, -ENOMEM, -errno of fstat(2) or read(2), -EISDIR, -EINVAL (no
@@ -73,12 +77,12 @@ int mlk_cache_append(int fd, uint64_t seq, struct mlk_cached *cached);
  * -errno of read(2) or write(2). */
 int mlk_cache_copy(int fd, const struct mlk_reader *cache, uint64_t len);
 
-/* Append @len bytes at @bytes in chunks of MLK_CACHE_OWN, numbered from @seq, to a cache of
+/* Append @len bytes at @bytes in chunks of MLK_CACHE_OWN + @kind, numbered from @seq, to a cache of
  * @trace in @fd.  Returns 0, -ENOMEM, or -errno of write(2). */
 int mlk_cache_put_own(int fd, struct mlk_cache_encoder *encoder, const struct mlk_reader *trace,
-		      uint64_t seq, const void *bytes, size_t len);
+		      uint64_t seq, unsigned int kind, const void *bytes, size_t len);
 
-/* Point *@bytes at the *@len bytes that chunk @entry, of MLK_CACHE_OWN, has: valid until @cache is
+/* Point *@bytes at the *@len bytes that chunk @entry, of such a type, has: valid until @cache is
  * used again.  Returns 0, -ENOMEM, MLK_E_CORRUPT or -errno of read(2). */
 int mlk_cache_get_own(struct mlk_reader *cache, const struct mlk_entry *entry,
 		      const uint8_t **bytes, size_t *len);

@@ -33,13 +33,14 @@ static bool is_whole(const struct replay *leaks)
 
 void report_run_keep(const struct report_run *job)
 {
+	const bool growth = job->growth;
 	struct save results = {0};
 
-	if (!job->cache || !job->plain || !job->growth || !is_whole(job->leaks) ||
-	    !stack_cache_wants_results(job->cache))
+	if (!job->cache || !job->plain || !is_whole(job->leaks) ||
+	    !stack_cache_wants_results(job->cache, growth) ||
+	    results_bytes(job->leaks) > SAVE_MOST || !stack_cache_open_results(job->cache, growth))
 		return;
 	results_save(job->leaks, job->growth, &results);
-	if (!results.failed)
-		stack_cache_keep_results(job->cache, job->trace, &results);
+	stack_cache_keep_results(job->cache, job->trace, &results, growth);
 	save_release(&results);
 }

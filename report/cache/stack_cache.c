@@ -13,6 +13,7 @@
  * not to fill with files of no use. */
 #define LEAST_EVENTS 500000
 
+#define RESULTS_SHARE 4 /* part of the memory that is allowed which results may take */
 #define RESULTS_LEVEL 1 /* of zstd, as for the stacks: what is kept takes little time */
 
 /* Each thread needs some MiB to make a cache: a report that may have little is not to fail by it.
@@ -26,6 +27,9 @@ struct stack_cache {
 	struct mlk_reader *reader;   /* of the cache that is used; NULL: none is */
 	const struct mlk_entry *own; /* its chunks with results */
 	size_t nr_own;
+	bool has_growth;	  /* and these tell of it */
+	bool without_results;	  /* they are not to be read, nor to be replaced, */
+	bool leaves;		  /* which the replay that is under way does not know */
 	struct mlk_cache_key key; /* of the trace */
 	bool complete;		  /* it has all stacks, or needs none */
 	bool writes;
@@ -69,9 +73,15 @@ static bool has_stacks(const struct stack_cache_source *source)
 	return source->of->unwound || mlk_reader_meta(source->trace)->dropped;
 }
 
+/* Is @entry of the program's own, and of the same type as @first? */
+static bool is_own(const struct mlk_entry *entry, const struct mlk_entry *first)
+{
+	return entry->type >= MLK_CACHE_OWN && entry->type < MLK_CACHE_OWN + MLK_CACHE_OWN_NR &&
+	       entry->type == first->type;
+}
+
 /* Has the cache a chunk for each of the trace, and behind these only the program's own, *@nr in
- * all?
- */
+ * all? */
 static bool is_complete(struct mlk_reader *reader, size_t nr_chunks,
 			const struct mlk_entry **entries, size_t *nr)
 {
@@ -79,7 +89,7 @@ static bool is_complete(struct mlk_reader *reader, size_t nr_chunks,
 
 	for (size_t i = 0; complete && i < *nr; i++)
 		complete = i < nr_chunks ? (*entries)[i].records == MLK_RECORD_UNWOUND
-					 : (*entries)[i].type == MLK_CACHE_OWN;
+					 : is_own(&(*entries)[i], &(*entries)[nr_chunks]);
 	return complete;
 }
 
@@ -97,6 +107,7 @@ static void open_cache(struct stack_cache *cache)
 	    is_complete(cache->reader, cache->nr_chunks, &entries, &nr)) {
 		cache->own = entries + cache->nr_chunks;
 		cache->nr_own = nr - cache->nr_chunks;
+		cache->has_growth = cache->nr_own && cache->own->type != MLK_CACHE_OWN;
 		return;
 	}
 	mlk_reader_free(cache->reader);
@@ -192,12 +203,16 @@ void stack_cache_end(struct stack_cache *cache, bool damaged)
 		cache->complete = !cache_file_commit(&cache->file);
 }
 
-bool stack_cache_has_results(const struct stack_cache *cache)
+bool stack_cache_has_results(const struct stack_cache *cache, bool growth)
 {
-	return cache->nr_own > 0;
+	/* they are in memory twice for a moment, beside what they are made to */
+	const uint64_t bytes = (uint64_t)cache->nr_own * MLK_CACHE_PIECE;
+
+	return cache->nr_own && !cache->without_results && (cache->has_growth || !growth) &&
+	       (!memory_allowed() || bytes <= memory_allowed() / RESULTS_SHARE);
 }
 
-bool stack_cache_results(const struct stack_cache *cache, struct save *to)
+int stack_cache_results(const struct stack_cache *cache, struct save *to)
 {
 	int err = 0;
 
@@ -209,54 +224,68 @@ bool stack_cache_results(const struct stack_cache *cache, struct save *to)
 		if (!err)
 			save_put(to, bytes, len);
 	}
-	return !err && !to->failed;
+	return err ? err : to->failed ? -ENOMEM : 0;
 }
 
-bool stack_cache_wants_results(const struct stack_cache *cache)
+bool stack_cache_wants_results(const struct stack_cache *cache, bool growth)
 {
-	return cache->complete && !cache->nr_own && !is_limited();
+	return cache->complete && !cache->without_results && !is_limited() &&
+	       (!cache->nr_own || (growth && !cache->has_growth));
 }
 
 /* Write the cache of @trace once more into the file that was created, with @results behind its
  * stacks. */
 static int write_results(const struct stack_cache *cache, const struct mlk_reader *trace,
-			 const struct save *results)
+			 const struct save *results, bool growth)
 {
 	const int fd = cache->file.place.fd;
 	struct mlk_cache_encoder *encoder;
 	int err = mlk_cache_encoder_new(&encoder, RESULTS_LEVEL);
 
 	if (!err && cache->reader)
-		err = mlk_cache_copy(fd, cache->reader, mlk_reader_size(cache->reader));
+		err = mlk_cache_copy(fd, cache->reader,
+				     cache->nr_own ? cache->own->offset
+						   : mlk_reader_size(cache->reader));
 	else if (!err)
 		err = mlk_cache_begin(fd, trace, &cache->key);
 	if (!err)
-		err = mlk_cache_put_own(fd, encoder, trace, cache->nr_chunks, results->bytes,
-					results->len);
+		err = mlk_cache_put_own(fd, encoder, trace, cache->nr_chunks, growth,
+					results->bytes, results->len);
 	mlk_cache_encoder_free(encoder);
 	return err;
 }
 
-void stack_cache_keep_results(struct stack_cache *cache, const struct mlk_reader *trace,
-			      const struct save *results)
+bool stack_cache_open_results(struct stack_cache *cache, bool growth)
 {
 	/* another report may have replaced it meanwhile */
 	forget_all(cache);
 	open_cache(cache);
-	if (cache->nr_own || (cache->nr_chunks && !cache->reader) ||
-	    cache_file_create(&cache->file))
-		return;
-	if (write_results(cache, trace, results))
+	if (cache->nr_chunks && !cache->reader)
+		return false;
+	cache->complete = true;
+	return stack_cache_wants_results(cache, growth) && !cache_file_create(&cache->file);
+}
+
+void stack_cache_keep_results(struct stack_cache *cache, const struct mlk_reader *trace,
+			      const struct save *results, bool growth)
+{
+	if (results->failed || write_results(cache, trace, results, growth))
 		cache_file_drop(&cache->file);
 	else
 		(void)cache_file_commit(&cache->file);
+}
+
+void stack_cache_leave_results(struct stack_cache *cache)
+{
+	cache->without_results = cache->leaves = true;
 }
 
 void stack_cache_refuse(struct stack_cache *cache)
 {
 	mlk_reader_free(cache->reader);
 	cache->reader = NULL;
-	cache->refused = true;
+	cache->refused |= !cache->leaves;
+	cache->leaves = false;
 }
 
 void stack_cache_free(struct stack_cache *cache)

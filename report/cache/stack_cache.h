@@ -1,4 +1,5 @@
-/* stack_cache.h - the cache of a trace's stacks: read in place of unwinding, or made by the way
+/* stack_cache.h - the cache of a trace's stacks: read in place of unwinding, or made by the way;
+ * and of the results of a replay, in place of that
  *
  * A cache is no result: that it cannot be read, or written, changes nothing but the time that the
  * next report takes.
@@ -38,18 +39,26 @@ void stack_cache_add(struct stack_cache *cache, struct batch *batch);
 /* All batches came: give the new cache its name, unless one of them was missing or @damaged. */
 void stack_cache_end(struct stack_cache *cache, bool damaged);
 
-/* Has the cache that is used results of a replay? */
-bool stack_cache_has_results(const struct stack_cache *cache);
+/* Has the cache that is used results of a replay, @growth: with what it told of that, for which
+ * there is memory? */
+bool stack_cache_has_results(const struct stack_cache *cache, bool growth);
 
-/* Append them to @to.  Returns whether all could be read. */
-bool stack_cache_results(const struct stack_cache *cache, struct save *to);
+/* Append them to @to.  Returns 0, -ENOMEM, -errno of read(2) or MLK_E_CORRUPT. */
+int stack_cache_results(const struct stack_cache *cache, struct save *to);
 
-/* May the cache of the trace have results, and has none? */
-bool stack_cache_wants_results(const struct stack_cache *cache);
+/* May the cache of the trace have results, and has none such? */
+bool stack_cache_wants_results(const struct stack_cache *cache, bool growth);
 
-/* Have the cache of @trace contain @results from now on, if it can. */
+/* Begin to write the cache anew for these.  Returns whether it could be;
+ * stack_cache_keep_results() is to follow. */
+bool stack_cache_open_results(struct stack_cache *cache, bool growth);
+
+/* Have the cache of @trace contain @results from now on, unless these failed. */
 void stack_cache_keep_results(struct stack_cache *cache, const struct mlk_reader *trace,
-			      const struct save *results);
+			      const struct save *results, bool growth);
+
+/* Before stack_cache_refuse(): it is only the results that are of no use here; they stay. */
+void stack_cache_leave_results(struct stack_cache *cache);
 
 /* The cache that was read is not of the trace after all: it is not read again, and a new one may
  * take its place. */

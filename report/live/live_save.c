@@ -72,6 +72,15 @@ static void save_ranges(struct save *to, const struct range_map *map)
 	}
 }
 
+uint64_t live_save_bytes(const struct live *live)
+{
+	uint64_t nr = 0;
+
+	for (size_t i = 0; i < live->nr; i++)
+		nr += live->all[i].blocks.nr_blocks + live->all[i].older.nr_blocks;
+	return nr * sizeof(struct saved_block);
+}
+
 void live_save(const struct live *live, struct save *to)
 {
 	const struct saved_live all = {.nr_processes = live->nr,

@@ -5,6 +5,9 @@
 #include "report/base/save.h"
 #include "report/live/live.h"
 
+/* At least so many bytes are appended by live_save(). */
+uint64_t live_save_bytes(const struct live *live);
+
 /* Append what @live knows after live_finish(); none of its processes was forgotten. */
 void live_save(const struct live *live, struct save *to);
 

@@ -134,17 +134,23 @@ static int use_results(struct replay *leaks, const struct replay_opts *opts)
 {
 	struct whole_chunks *whole;
 	struct save saved = {0};
-	bool used;
+	int err;
 
 	if (!opts->cache || !opts->plain || leaks->overruns->nr ||
-	    !stack_cache_has_results(opts->cache) || whole_chunks_begin(&whole, leaks->trace))
+	    !stack_cache_has_results(opts->cache, opts->growth) ||
+	    whole_chunks_begin(&whole, leaks->trace))
 		return 0;
-	used = stack_cache_results(opts->cache, &saved) &&
-	       !results_load(leaks, opts->growth,
-			     (struct load){saved.bytes, saved.bytes + saved.len, false});
+	err = stack_cache_results(opts->cache, &saved);
+	if (!err)
+		err = results_load(leaks, opts->growth,
+				   (struct load){saved.bytes, saved.bytes + saved.len, false});
 	save_release(&saved);
-	/* if memory was short, a replay may do with less */
-	return whole_chunks_end(whole) && used ? 1 : MLK_E_CACHE;
+	if (whole_chunks_end(whole) && !err)
+		return 1;
+	/* if memory was short, or the trace is damaged, nothing is wrong with them */
+	if (err != MLK_E_CORRUPT)
+		stack_cache_leave_results(opts->cache);
+	return MLK_E_CACHE;
 }
 
 /* The second pass. */

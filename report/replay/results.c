@@ -128,6 +128,13 @@ static void save_stacks(const struct replay *leaks, struct save *to)
 	free(numbers);
 }
 
+uint64_t results_bytes(const struct replay *leaks)
+{
+	return (uint64_t)leaks->stacks->nr *
+		       (sizeof(struct saved_stack) + sizeof(struct saved_frame)) +
+	       live_save_bytes(leaks->live);
+}
+
 void results_save(const struct replay *leaks, const struct growth *growth, struct save *to)
 {
 	struct saved_results all = {.sizes = digest_of_sizes(),
@@ -139,7 +146,8 @@ void results_save(const struct replay *leaks, const struct growth *growth, struc
 	save_put(to, &all, sizeof(all));
 	save_stacks(leaks, to);
 	live_save(leaks->live, to);
-	growth_save(growth, to);
+	if (growth)
+		growth_save(growth, to);
 }
 
 /* A module of frames, as @leaks calls it. */

@@ -77,9 +77,9 @@ class SameTest(CacheCase):
         self.cached(cut)
         self.assert_nothing_is_left(["x.mlk"])
         self.unwind("-q", "-o", self.unwound, self.trace)
-        self.cached("--folded", self.unwound)
+        self.cached("--at", "1ms", self.unwound)
         self.unwind("-q", "-o", self.path("dropped.mlk"), "--drop-raw", self.trace)
-        self.cached("--folded", self.path("dropped.mlk"))
+        self.cached("--thread", "*", self.path("dropped.mlk"))
         self.assert_nothing_is_left(["dropped.mlk", "unwound.mlk", "x.mlk"])
 
     def test_it_is_no_trace(self):
@@ -117,7 +117,7 @@ class OtherTraceTest(CacheCase):
         self.write("x.mlk", join(data, chunks))
         os.utime(self.path_of, ns=(before.st_atime_ns, before.st_mtime_ns))
         self.assertIn("lost", self.plain(self.path_of)[1])
-        self.assertEqual(self.cached("--folded", self.path_of)[0], self.plain(self.path_of)[0])
+        self.assertEqual(self.cached("--thread", "*", self.path_of)[0], self.plain(self.path_of)[0])
         # the losses are not the stacks' affair, but the payload is
         events.payload = events.payload[:-1] + bytes([events.payload[-1] ^ 1])
         self.write("x.mlk", join(data, chunks))

@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 
-from cachetest import LIBC, MORE_VIEWS, OWN, USERS, CacheCase
+from cachetest import LIBC, MORE_VIEWS, OWN, USERS, WITH_GROWTH, CacheCase
 from unwindtest import EVENTS, UNWOUND, chunks_of, join
 
 # Reports of all blocks, which need nothing else that happened meanwhile.
@@ -13,21 +13,21 @@ PLAIN = [[], ["--flat"], ["--folded"], ["--inverted"], ["--growth"], ["--timelin
          ["--format=pprof"], ["--format=speedscope"], ["--by", "function"], ["--by", "size"], ["--by", "process"],
          ["--folded", "--cost", "allocated"], ["--folded", "--cost", "peak"], ["--folded", "--cost", "temporary"],
          ["--min-bytes", "1K"], ["--function", "main"], ["-j", "1"], ["--per-process"]]
-OTHERS = [["--at", "100ms"], ["--older", "1ms"], ["--thread", "*"], ["--pid", "{pid}"], ["--temporary", "1"],
+OTHERS = [["--at", "100ms"], ["--older", "1ms"], ["--thread", "*"], ["--pid", "{pid}"], ["--format=json", "--temporary", "1"],
           ["--by", "thread"], ["--format=heaptrack"], ["--format=html"], ["--between", "1ms,200ms"]]
 MUTATIONS = 60
 
 
 class ResultsCase(CacheCase):
     def owns(self):
-        """Does the cache have results?"""
-        return any(c.type == OWN for c in chunks_of(self.read(self.cache)))
+        """The types of chunks with results."""
+        return {c.type for c in chunks_of(self.read(self.cache)) if c.type >= OWN}
 
     def change(self, change):
         """Have the results say something else, under right sums; @change() is given their bytes."""
         data = self.make()
         chunks = chunks_of(data)
-        own = [c for c in chunks if c.type == OWN]
+        own = [c for c in chunks if c.type == WITH_GROWTH]
         self.assertEqual(len(own), 1)  # so small a trace has few
         content = bytearray(own[0].content())
         change(content)
@@ -53,7 +53,7 @@ class UseTest(ResultsCase):
             with self.subTest(trace=os.path.basename(trace)):
                 self.make()
                 # of overruns the blocks around are told, which takes the second pass
-                self.assertEqual(self.owns(), "overrun" not in trace)
+                self.assertEqual(self.owns(), set() if "overrun" in trace else {WITH_GROWTH})
                 before = self.read(self.cache)
                 for view in PLAIN + MORE_VIEWS:
                     with self.subTest(view=view):
@@ -80,22 +80,28 @@ class UseTest(ResultsCase):
             for _ in range(2):
                 self.assertEqual(self.cached(self.unwound), plain)
                 types = {c.type for c in chunks_of(self.read(self.unwound + ".stacks"))}
-                self.assertEqual(types, {OWN})
+                self.assertEqual(types, {WITH_GROWTH})
             for view in PLAIN:
                 with self.subTest(options=options, view=view):
                     self.assertEqual(self.cached(*view, self.unwound), self.cached("--no-cache", *view, self.unwound))
             for name in self.unwound, self.unwound + ".stacks":
                 os.unlink(name)
 
-    def test_they_come_with_the_first_report_that_has_all(self):
-        self.cached("--folded", self.path_of)
-        self.assertFalse(self.owns())
+    def test_they_come_with_the_first_report_of_all(self):
+        """What does not ask what grows has results without that, until there are such."""
+        self.cached("--thread", "*", self.path_of)
+        self.assertEqual(self.owns(), set())
         stacks = self.read(self.cache)
         self.cached("--at", "1ms", self.path_of)
         self.assertEqual(self.read(self.cache), stacks)
-        self.cached(self.path_of)
-        self.assertTrue(self.owns())
-        self.assertEqual(self.read(self.cache)[:len(stacks)], stacks)
+        for views, types in ([["--folded"], ["--format=json"]], {OWN}), ([[], ["--folded"]], {WITH_GROWTH}):
+            for view in views:
+                self.assertEqual(self.cached(*view, self.path_of), self.plain(*view, self.path_of))
+                self.assertEqual(self.owns(), types)
+            self.assertEqual(self.read(self.cache)[:len(stacks)], stacks)
+        for view in PLAIN:
+            with self.subTest(view=view):
+                self.assertEqual(self.cached(*view, self.path_of), self.plain(*view, self.path_of))
 
     def test_what_a_program_of_others_would_read(self):
         """A cache without them is as good as before."""
@@ -125,9 +131,14 @@ class BeliefTest(ResultsCase):
                         self.assertEqual(self.cached(*view, self.path_of), self.plain(*view, self.path_of))
                 os.unlink(self.cache)
 
+    def test_what_memory_is_too_short_for_stays(self):
+        before = self.make()
+        self.cached("--max-memory", "1M", self.path_of)
+        self.assertEqual(self.read(self.cache), before)
+
     def test_a_cache_that_is_damaged_is_not_read(self):
         data = self.make()
-        own = [c for c in chunks_of(data) if c.type == OWN][0]
+        own = [c for c in chunks_of(data) if c.type == WITH_GROWTH][0]
         at = data.index(own.payload)
         plain = self.plain(self.path_of)
         for place in 0, len(own.payload) // 2, len(own.payload) - 1:
