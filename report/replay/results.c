@@ -32,15 +32,16 @@ struct saved_module {
 /* A frame, with the number of its callers. */
 struct saved_frame {
 	uint64_t pc;
-	uint32_t caller, module, flags, unused;
+	uint32_t caller;
+	uint16_t module, flags;
 };
 
 /* A stack. */
 struct saved_stack {
 	uint32_t frames; /* their number */
 	uint32_t process;
-	uint64_t allocs, temporary, first_ns, last_ns, peaks_seen;
-	struct live_amount allocated, freed, peak, now;
+	uint64_t allocs, temporary, first_ns, last_ns;
+	struct live_amount allocated, freed, peak;
 };
 
 static uint64_t digest_of_sizes(void)
@@ -65,6 +66,8 @@ static void save_frames(const struct stored_stacks *stored, struct save *to)
 	struct mlk_unwound unwound;
 
 	stored_stacks_get(stored, &unwound);
+	/* functions of generated code are modules: so many are no reason for larger frames */
+	to->failed |= unwound.nr_modules > UINT16_MAX;
 	save_put(to, &(uint64_t){unwound.nr_modules}, sizeof(uint64_t));
 	for (size_t i = 0; i < unwound.nr_modules; i++) {
 		const struct mlk_unwound_module *module = &unwound.modules[i];
@@ -81,8 +84,8 @@ static void save_frames(const struct stored_stacks *stored, struct save *to)
 		const struct mlk_unwound_stack *stack = &unwound.stacks[i];
 		const struct saved_frame saved = {.pc = stack->pc,
 						  .caller = stack->caller,
-						  .module = stack->module,
-						  .flags = stack->flags};
+						  .module = (uint16_t)stack->module,
+						  .flags = (uint16_t)stack->flags};
 
 		save_put(to, &saved, sizeof(saved));
 	}
@@ -96,11 +99,9 @@ static void save_stack(struct save *to, const struct stack *stack, uint32_t fram
 					  .temporary = stack->temporary,
 					  .first_ns = stack->first_ns,
 					  .last_ns = stack->last_ns,
-					  .peaks_seen = stack->peaks_seen,
 					  .allocated = stack->allocated,
 					  .freed = stack->freed,
-					  .peak = stack->peak,
-					  .now = stack->now};
+					  .peak = stack->peak};
 
 	save_put(to, &saved, sizeof(saved));
 }
@@ -254,11 +255,11 @@ static int add_stack(struct replay *leaks, const struct saved_stack *saved, cons
 	stack->allocated = saved->allocated;
 	stack->freed = saved->freed;
 	stack->peak = saved->peak;
-	stack->now = saved->now;
 	stack->temporary = saved->temporary;
 	stack->first_ns = saved->first_ns;
 	stack->last_ns = saved->last_ns;
-	stack->peaks_seen = saved->peaks_seen;
+	/* at the end of a replay each has its share of the peak */
+	stack->peaks_seen = leaks->figures->nr_peaks;
 	return 0;
 }
 
