@@ -8,7 +8,7 @@ Rounds alternate, figures are medians, and ratios of medians.  `wall` is as long
 what it cost on all CPUs together.  What heaptrack_print reads was prepared by heaptrack_interpret;
 with mleak that is `mleak unwind`, and not needed.  So like is compared with like: a report of the
 prepared trace with heaptrack_print, and one of the trace as it was recorded with both programs of
-heaptrack.  The second report of a trace reads the stacks that the first one kept beside it.  perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
+heaptrack.  The second report of a trace reads what the first one kept beside it.  perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
 samples of that size, and is stopped after ten minutes.  Its probe is only on the compiler that is
 started here; its name is of this run, and it is removed.
 """
@@ -88,7 +88,7 @@ def against_heaptrack(mleak, folder, source, rounds):
         os.path.getsize(trace) / 1e6, os.path.getsize(unwound) / 1e6), flush=True)
     prepared, direct = "mleak report --inline, unwound", "mleak report --inline"
     first, second = "the first report, makes the cache", "the second report"
-    ways = {prepared: [mleak, "report", "--inline", unwound],
+    ways = {prepared: [mleak, "report", "--inline", "--no-cache", unwound],
             direct: [mleak, "report", "--inline", "--no-cache", trace],
             "mleak report --inline --jobs 1": [mleak, "report", "--inline", "--no-cache", "-j", "1", trace],
             first: ["sh", "-c", "rm -f %s.stacks && exec %s report --inline %s" % (trace, mleak, trace)],
