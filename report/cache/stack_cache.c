@@ -28,8 +28,8 @@ struct stack_cache {
 	const struct mlk_entry *own; /* its chunks with results */
 	size_t nr_own;
 	bool has_growth;	  /* and these tell of it */
-	bool without_results;	  /* they are not to be read, nor to be replaced, */
-	bool leaves;		  /* which the replay that is under way does not know */
+	bool without_results;	  /* they are not to be read, nor to be replaced */
+	bool leaves;		  /* stack_cache_refuse() is to refuse only them */
 	struct mlk_cache_key key; /* of the trace */
 	bool complete;		  /* it has all stacks, or needs none */
 	bool writes;

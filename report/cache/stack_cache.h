@@ -39,17 +39,17 @@ void stack_cache_add(struct stack_cache *cache, struct batch *batch);
 /* All batches came: give the new cache its name, unless one of them was missing or @damaged. */
 void stack_cache_end(struct stack_cache *cache, bool damaged);
 
-/* Has the cache that is used results of a replay, @growth: with what it told of that, for which
- * there is memory? */
+/* Has the cache that is used results of a replay, and with @growth also what that told of growth?
+ * False, too, where they would take too much of the memory that is allowed. */
 bool stack_cache_has_results(const struct stack_cache *cache, bool growth);
 
 /* Append them to @to.  Returns 0, -ENOMEM, -errno of read(2) or MLK_E_CORRUPT. */
 int stack_cache_results(const struct stack_cache *cache, struct save *to);
 
-/* May the cache of the trace have results, and has none such? */
+/* May the cache of the trace have results, and has none, or with @growth none that tell of it? */
 bool stack_cache_wants_results(const struct stack_cache *cache, bool growth);
 
-/* Begin to write the cache anew for these.  Returns whether it could be;
+/* Begin to write the cache anew, with such results.  Returns whether it could be: then
  * stack_cache_keep_results() is to follow. */
 bool stack_cache_open_results(struct stack_cache *cache, bool growth);
 
