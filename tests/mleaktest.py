@@ -241,6 +241,13 @@ def hold(process):
                "pid %d does not stop" % process.pid)
 
 
+def masks_of(status):
+    """Name to mask of the lines Sig...: of /proc/PID/status, without the two signals below SIGRTMIN:
+    what these do glibc itself changes, as nptl(7) says."""
+    return {name: int(mask, 16) & ~(3 << 31)
+            for name, mask in re.findall(r"(?m)^(Sig\w+):\s*(\w+)$", status)}
+
+
 def wait_until(condition, what, timeout=LONG):
     """Wait until @condition() is true, and return what it is then; @what says what did not come."""
     end = time.monotonic() + timeout

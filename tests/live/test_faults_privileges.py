@@ -1,6 +1,7 @@
 """With the least privileges a recording works, what is missing is named, and what is not needed any
 more is given up."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -223,6 +224,22 @@ class PrivilegesTest(FaultCase):
             self.assertLess(time.monotonic(), end, self.capabilities(pid))
             time.sleep(0.01)
 
+    def wait_for_files(self, helper):
+        """Until it has nothing open that it does not need; it opens files for the recorder, and closes
+        them at once."""
+        end = time.monotonic() + LONG
+        while True:
+            files = []
+            for fd in os.listdir("/proc/%d/fd" % helper):
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    files.append(os.readlink("/proc/%d/fd/%s" % (helper, fd)))
+            others = [file for file in files if not re.match(
+                r"socket:|/dev/null$|anon_inode:(bpf-prog|\[pidfd\])|pidfd:", file)]
+            if files and not others:
+                return
+            self.assertLess(time.monotonic(), end, others or "it has ended")
+            time.sleep(0.01)
+
     def check_given_up(self, kept, *options):
         """All threads of the recorder have nothing, and its helper no more than @kept."""
         target = self.start(self.compile("target"))
@@ -235,11 +252,7 @@ class PrivilegesTest(FaultCase):
         self.assertGreater(len(os.listdir("/proc/%d/task" % mleak.pid)), 2)
         truth = self.tell(target, "early", 23)
         self.assertEqual(self.capabilities(mleak.pid), {(0, 0, 1)})
-        files = [os.readlink("/proc/%d/fd/%s" % (helper, fd))
-                 for fd in os.listdir("/proc/%d/fd" % helper)]
-        self.assertEqual([file for file in files if not re.match(
-            r"socket:|/dev/null$|anon_inode:(bpf-prog|\[pidfd\])|pidfd:", file)], [],
-            "what the helper has open besides")
+        self.wait_for_files(helper)
         self.stop(mleak)
         self.wait_for_end(helper)
         self.assertEqual(self.assert_accounted(truth), Truth(0, 0))

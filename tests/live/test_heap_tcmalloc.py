@@ -86,10 +86,13 @@ class TcmallocTest(TcmallocCase):
         for argv in ([program], [program, "churn"], [program, "churn"], [program, "churn"]):
             process, told = self.begin(argv, env=PRELOADED)
             lost = self.true_of(told)
-            trace, _ = self.reach(process)
+            trace, result = self.reach(process)
             older = self.older(trace)
             held = older["held"][0] + older["possible"][0]
-            self.assertGreater(held, told["kept"][0] * 98 // 100)
+            if held <= told["kept"][0] * 98 // 100:
+                # a Span that changes each time it is read is left out, with all its blocks, and that is told
+                self.assertIn("walked", result.out, older)
+                self.assertGreater(held, told["kept"][0] * 9 // 10)
             self.assertGreater(self.lost(trace)[0], lost[0] * 98 // 100)
             if "churn" not in argv:
                 self.assert_lost(trace, lost)
