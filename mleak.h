@@ -72,6 +72,11 @@ int end_as(int status);
  * does or the trace is a large one. */
 void tell_growth(const char *path);
 
+/* Keep beside the trace at @path, which is complete, what its first report would, as $MLEAK_CACHE
+ * says.  By default only where a report is waited for, and this is not for long.  What fails is no
+ * error: the report does it. */
+void keep_results(const char *path);
+
 /* Print the linker's options for a program that is to be recorded though it is statically linked.
  * Returns the exit status. */
 int print_wrap_flags(void);

@@ -230,7 +230,7 @@ static int record(struct session *s, const struct record_opts *o, struct command
 	switch_release(&sw);
 	output_close(&out);
 	if (!status)
-		then_unwind_begin(o->after, out.path);
+		then_unwind_begin(o->after, out.path, s->told_to_end);
 	if (!status && !o->argv && o->output.pipe < 0 && !log_is_quiet())
 		tell_growth(out.path);
 	return status;
@@ -429,7 +429,7 @@ static int record_as(int argc, char **argv, int pipe, int told)
 	if (pipe < 0 && !strcmp(o.output.name, "-") && !o.dry_run &&
 	    output_claim_pipe(&o.output.pipe))
 		return EXIT_RECORD_FAILED;
-	if (o.unwind && pipe < 0 && !o.dry_run && then_unwind_start(&o.after, o.drop_raw))
+	if (then_unwind_start(&o.after, &o))
 		return EXIT_RECORD_FAILED;
 	rlimits_raise();
 	if (o.kernel)

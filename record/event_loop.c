@@ -88,10 +88,13 @@ static void on_signal(struct loop *l, int sig)
 		ctl_on_signal(&l->asked);
 	else if (!runs)
 		l->reason = MLK_END_SIGNAL;
-	else if (sig == SIGTERM || sig == SIGHUP)
+	else if (sig == SIGTERM || sig == SIGHUP) {
 		signals_pass_on(command, sig, l->session->helper);
-	else if (++l->interrupts > 1)
+		l->session->told_to_end = true;
+	} else if (++l->interrupts > 1) {
 		l->reason = MLK_END_SIGNAL;
+		l->session->told_to_end = true;
+	}
 }
 
 static void take_signals(struct loop *l)

@@ -44,7 +44,8 @@ enum {
 	OPT_REACH,
 	OPT_PASSES,
 	OPT_UNWIND,
-	OPT_DROP_RAW
+	OPT_DROP_RAW,
+	OPT_NO_CACHE
 };
 
 static const struct option_info table[] = {
@@ -155,6 +156,9 @@ static const struct option_info table[] = {
 	{.key = OPT_DROP_RAW,
 	 .name = "drop-raw",
 	 .help = "with --unwind: do not keep registers and stacks; the trace is small then"},
+	{.key = OPT_NO_CACHE,
+	 .name = "no-cache",
+	 .help = "do not write FILE.stacks, which makes the first report of a large trace faster"},
 	{.key = OPT_REACH,
 	 .name = "reach",
 	 .arg = "[=TIME|stop]",
@@ -347,6 +351,8 @@ static bool set_flag(struct record_opts *o, int key)
 		return o->unwind = true;
 	case OPT_DROP_RAW:
 		return o->drop_raw = true;
+	case OPT_NO_CACHE:
+		return o->no_cache = true;
 	case 'q':
 		return o->quiet = true;
 	case 'h':

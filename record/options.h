@@ -30,6 +30,7 @@ struct record_opts {
 	struct output_opts output;
 	struct switch_opts several; /* traces */
 	bool unwind, drop_raw;	    /* when the recording has ended */
+	bool no_cache;		    /* nothing is kept beside it for its report */
 	struct then_unwind *after;  /* what does that, set by the command; NULL: nothing does */
 	bool quiet;		    /* nothing is said but errors and warnings */
 	uint64_t duration_ns;	    /* from the end of the delay on; 0: no limit */

@@ -20,10 +20,23 @@
 
 #define NICE 10 /* the program that was recorded may go on */
 
+/* What it does. */
+struct then_opts {
+	bool into_trace; /* the stacks are written, */
+	bool drop_raw;	 /* in place of registers and stacks */
+	bool keeps;	 /* what the first report finds is kept for it */
+};
+
 struct then_unwind {
+	struct then_opts opts;
 	pid_t pid;  /* 0: it has ended */
-	int fd;	    /* the path goes there; its end ends the process */
-	bool begun; /* the path went there */
+	int fd;	    /* the request goes there; its end ends the process */
+	bool begun; /* the request went there */
+};
+
+struct request {
+	bool hurry;
+	char path[PATH_MAX];
 };
 
 /* Signals that end a recording are not for this process: a terminal sends them to all.  What ends
@@ -45,13 +58,14 @@ static void reduce_privileges(void)
 	privileges_keep_in_thread(geteuid() ? 0 : files);
 }
 
-/* Wait for the path on @fd.  Returns false: there will be none. */
-static bool read_path(int fd, char path[PATH_MAX])
+/* Wait for the request on @fd.  Returns false: there will be none. */
+static bool read_request(int fd, struct request *request)
 {
+	char *to = (char *)request;
 	size_t len = 0;
 
-	while (len < PATH_MAX && (!len || path[len - 1])) {
-		ssize_t got = read(fd, path + len, PATH_MAX - len);
+	while (len < sizeof(*request)) {
+		ssize_t got = read(fd, to + len, sizeof(*request) - len);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -59,7 +73,7 @@ static bool read_path(int fd, char path[PATH_MAX])
 			break;
 		len += (size_t)got;
 	}
-	return len && !path[len - 1];
+	return len == sizeof(*request);
 }
 
 /* From now on the end of the pipe at @fd is a SIGTERM, and ends the unwinding.  The recorder has no
@@ -83,24 +97,31 @@ static int unwind(char *path, bool drop_raw)
 		argv[argc++] = (char *)"--drop-raw";
 	argv[argc++] = (char *)"--";
 	argv[argc++] = path;
-	unsetenv("MLEAK_CACHE"); /* it is for reports, and is not to be examined now */
 	return cmd_unwind(argc, argv);
 }
 
-static int wait_and_unwind(int fd, bool drop_raw)
+static int wait_and_unwind(int fd, const struct then_opts *opts)
 {
-	char path[PATH_MAX];
+	struct request request;
+	int status = EXIT_OK;
 
 	reduce_privileges();
-	if (!read_path(fd, path))
+	if (!read_request(fd, &request))
 		return EXIT_OK;
 	(void)!nice(NICE);
-	return watch_pipe(fd) ? unwind(path, drop_raw) : EXIT_FAILED;
+	if (!watch_pipe(fd))
+		return EXIT_FAILED;
+	if (opts->into_trace)
+		status = unwind(request.path, opts->drop_raw);
+	if (status == EXIT_OK && opts->keeps && !request.hurry)
+		keep_results(request.path);
+	return status;
 }
 
 /* Returns 0 or -errno. */
-static int start(struct then_unwind *t, bool drop_raw)
+static int start(struct then_unwind *t)
 {
+	const struct then_opts opts = t->opts;
 	int fds[2], err;
 
 	if (pipe2(fds, O_CLOEXEC))
@@ -112,7 +133,7 @@ static int start(struct then_unwind *t, bool drop_raw)
 		ignore_signals();
 		close(fds[1]);
 		free(t); /* it is the recorder's */
-		exit(wait_and_unwind(fds[0], drop_raw));
+		exit(wait_and_unwind(fds[0], &opts));
 	}
 	close(fds[0]);
 	if (err)
@@ -121,25 +142,52 @@ static int start(struct then_unwind *t, bool drop_raw)
 	return err;
 }
 
-int then_unwind_start(struct then_unwind **out, bool drop_raw)
+/* A report follows a command that was recorded, mostly, but only may one of a process that goes on:
+ * its time is not for that. */
+static struct then_opts opts_of(const struct record_opts *o)
 {
-	struct then_unwind *t = calloc(1, sizeof(*t));
-	int err = t ? start(t, drop_raw) : -ENOMEM;
+	const bool one_file = o->output.pipe < 0 && !o->several.on && !o->kernel && !o->dry_run;
 
-	*out = err ? NULL : t;
-	if (!err)
+	return (struct then_opts){
+		.into_trace = one_file && o->unwind,
+		.drop_raw = o->drop_raw,
+		.keeps = one_file && !o->no_cache && (o->argv || o->unwind),
+	};
+}
+
+int then_unwind_start(struct then_unwind **out, const struct record_opts *o)
+{
+	const struct then_opts opts = opts_of(o);
+	struct then_unwind *t;
+	int err;
+
+	*out = NULL;
+	if (!opts.into_trace && !opts.keeps)
 		return 0;
+	t = calloc(1, sizeof(*t));
+	if (t)
+		t->opts = opts;
+	err = t ? start(t) : -ENOMEM;
+	if (!err) {
+		*out = t;
+		return 0;
+	}
 	free(t);
+	if (!opts.into_trace)
+		return 0; /* the report does it */
 	log_error("cannot make a process that unwinds the trace: %s", strerror(-err));
 	return err;
 }
 
-void then_unwind_begin(struct then_unwind *t, const char *path)
+void then_unwind_begin(struct then_unwind *t, const char *path, bool hurry)
 {
-	if (!t)
+	struct request request = {.hurry = hurry};
+
+	if (!t || (hurry && !t->opts.into_trace))
 		return;
+	memcpy(request.path, path, strlen(path) + 1);
 	/* a pipe has room for it, and of a process that has ended the status tells */
-	(void)!write(t->fd, path, strlen(path) + 1);
+	(void)!write(t->fd, &request, sizeof(request));
 	t->begun = true;
 }
 
@@ -178,7 +226,7 @@ int then_unwind_finish(struct then_unwind *t)
 	t->begun = false;
 	status = wait_for_end(t);
 	t->pid = 0;
-	if (!status)
+	if (!status || !t->opts.into_trace)
 		return 0;
 	if (status > 0 && WIFSIGNALED(status))
 		log_error("unwinding the trace was ended by signal %d: it stays as it was recorded",

@@ -20,7 +20,7 @@ int command_run(int argc, char **argv, int (*run)(const struct report_opts *opts
 	/* `mleak report | head` is to end by pager_finish(), not by the signal */
 	signal(SIGPIPE, SIG_IGN);
 	err = report_opts_parse(&opts, argc, argv);
-	if (!err && !opts.help)
+	if (!err && !opts.help && strcmp(argv[0], "unwind") != 0) /* that makes no report */
 		err = report_opts_cache(&opts);
 	if (err) {
 		status = err == -EINVAL ? EXIT_USAGE : EXIT_FAILED;

@@ -208,7 +208,7 @@ static int watch_replay(struct report_run *job, struct replay_opts *opts)
 	return err ? report_run_explain_read(job, err) : EXIT_OK;
 }
 
-static int collect_report(struct report_run *job)
+int report_run_replay(struct report_run *job)
 {
 	struct progress_line meter;
 	struct replay_opts opts = {
@@ -246,7 +246,7 @@ static int collect_report(struct report_run *job)
 	if (!err && job->accounts)
 		err = thread_accounts_finish(job->accounts);
 	if (gives_up_growth(job, err) || gives_up_cache(job, err))
-		return collect_report(job);
+		return report_run_replay(job);
 	if (!err && job->times)
 		err = stack_times_finish(job->times, job->leaks->chosen.end_ns);
 	if (!err && job->verdict.verdicts && !job->opts->why)
@@ -312,7 +312,7 @@ int report_run_collect(struct report_run *job)
 	if (status == EXIT_OK)
 		status = report_run_verdicts(job);
 	if (status == EXIT_OK)
-		status = collect_report(job);
+		status = report_run_replay(job);
 	if (status == EXIT_OK)
 		status = kernel_file_use(job);
 	if (status != EXIT_OK)

@@ -46,6 +46,9 @@ int report_run_open(struct report_run *job, const struct report_opts *opts, cons
 /* Replay it, and warn of what is wrong with it. */
 int report_run_collect(struct report_run *job);
 
+/* The replay alone. */
+int report_run_replay(struct report_run *job);
+
 /* For report_run_collect(), in report_cache.c: look for what is kept beside the trace, unless it is
  * none that has anything beside it; whatever watches the replay is known.  Returns 0 or -ENOMEM. */
 int report_run_find_cache(struct report_run *job);

@@ -9,10 +9,6 @@
 #include "report/base/memory.h"
 #include "report/cache/cache_file.h"
 
-/* A report of fewer events takes a fifth of a second or so: nobody waits for that, and folders are
- * not to fill with files of no use. */
-#define LEAST_EVENTS 500000
-
 #define RESULTS_SHARE 4 /* part of the memory that is allowed which results may take */
 #define RESULTS_LEVEL 1 /* of zstd, as for the stacks: what is kept takes little time */
 
@@ -64,7 +60,7 @@ static bool is_cacheable(const struct stack_cache *cache, const struct stack_cac
 	/* pieces that are missing are told, and may be different ones with the next report */
 	if (!source->intact || mlk_reader_is_growing(source->trace))
 		return false;
-	return cache->always || source->of->events >= LEAST_EVENTS;
+	return cache->always || source->of->events >= STACK_CACHE_LEAST;
 }
 
 /* Are there stacks in the trace that were unwound? */

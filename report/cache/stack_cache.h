@@ -13,6 +13,10 @@
 
 struct stack_cache; /* opaque: of one trace */
 
+/* A report of fewer events takes a fifth of a second or so: nobody waits for that, and folders are
+ * not to fill with files of no use. */
+#define STACK_CACHE_LEAST 500000
+
 /* Of the trace in the file @path; a cache of it is made if that pays, or with @always for each
  * trace.  *@out is NULL on failure.  Returns 0 or -ENOMEM. */
 int stack_cache_new(struct stack_cache **out, const char *path, bool always);

@@ -113,21 +113,29 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv)
 	return err ? err : report_opts_check(opts);
 }
 
-int report_opts_cache(struct report_opts *opts)
+bool cache_mode_read(enum cache_mode *mode)
 {
 	static const char *const names[] = {
 		[CACHE_NEVER] = "never", [CACHE_AUTO] = "auto", [CACHE_ALWAYS] = "always"};
 	const char *text = getenv("MLEAK_CACHE");
 
-	opts->cache = opts->no_cache ? CACHE_NEVER : CACHE_AUTO;
-	if (opts->no_cache || !text || !*text)
-		return 0;
+	*mode = CACHE_AUTO;
+	if (!text || !*text)
+		return true;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(text, names[i])) {
-			opts->cache = (enum cache_mode)i;
-			return 0;
+			*mode = (enum cache_mode)i;
+			return true;
 		}
-	log_error("MLEAK_CACHE is '%s', and can be never, auto or always", text);
+	return false;
+}
+
+int report_opts_cache(struct report_opts *opts)
+{
+	opts->cache = CACHE_NEVER;
+	if (opts->no_cache || cache_mode_read(&opts->cache))
+		return 0;
+	log_error("MLEAK_CACHE is '%s', and can be never, auto or always", getenv("MLEAK_CACHE"));
 	return -EINVAL;
 }
 

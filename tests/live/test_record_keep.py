@@ -1,0 +1,214 @@
+"""What a recording keeps beside its trace for the first report: when, and that the report is the same."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from cachetest import OWN, WITH_GROWTH
+from forevertest import Forever
+from mleaktest import AS_NOBODY, Case, descendants, needs_bpf, read_line, state_of, wait_until
+from unwindtest import chunks_of
+
+VIEWS = ((), ("--format=folded",), ("--flat",), ("--growth",), ("--format=json",), ("--by=function",))
+MANY = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		void *volatile p = malloc(47);
+		if (i % 10007)
+			free(p);
+	}
+	return 23;
+}
+"""
+
+
+class KeepCase(Case):
+    backend = "preload"
+
+    def setUp(self):
+        super().setUp()
+        self.trace = self.path("x.mlk")
+        self.kept = self.trace + ".stacks"
+
+    def recorded(self, *argv, options=(), status=0, mode="always", **others):
+        """Record @argv; returns what was said of the recording."""
+        env = dict(os.environ, MLEAK_CACHE=mode)
+        result = self.mleak("record", "--backend", self.backend, "-o", self.trace, *options, "--", *argv, env=env,
+                            **others)
+        self.assertEqual(result.status, status, result.err)
+        if "--quiet" not in options:
+            self.assert_messages(result.err)
+        return result.err
+
+    def waiting(self, script="echo ready; read x; exit 7", **others):
+        """A recording of a command that ends with 7 when it is told to."""
+        recorder = self.start_mleak("record", "--backend", self.backend, "-o", self.trace, "--", "sh", "-c",
+                                    script, stdin=-1, env=dict(os.environ, MLEAK_CACHE="always"), **others)
+        self.assertEqual(read_line(recorder), "ready")
+        return recorder
+
+    def keeper_of(self, recorder):
+        """The process that is to keep it: of those that run mleak, the one that was made first."""
+        own = os.readlink("/proc/%d/exe" % recorder.pid)
+        with open("/proc/%d/task/%d/children" % (recorder.pid, recorder.pid)) as children:
+            return next(pid for pid in map(int, children.read().split())
+                        if os.readlink("/proc/%d/exe" % pid) == own)
+
+    def owns(self):
+        """The types of chunks with results in what was kept."""
+        with open(self.kept, "rb") as kept:
+            return {chunk.type for chunk in chunks_of(kept.read()) if chunk.type >= OWN}
+
+    def assert_nothing_kept(self):
+        self.assertTrue(os.path.exists(self.trace))
+        self.assertEqual([name for name in os.listdir(os.path.dirname(self.trace))
+                          if name.startswith("x.mlk") and not name.endswith(".old")], ["x.mlk"])
+
+
+class KeepTest(KeepCase):
+    def build(self):
+        program = self.path("many")
+        subprocess.run(["gcc", "-g", "-O1", "-o", program, self.write("many.c", MANY.encode())], check=True)
+        return program
+
+    def test_the_first_report_is_the_same(self):
+        said = self.recorded(self.sample("first"))
+        self.assertIn("preparing the first report, in '%s'" % self.kept, said)
+        self.assertEqual(self.owns(), {WITH_GROWTH})
+        with open(self.kept, "rb") as kept:
+            before = kept.read()
+        for view in VIEWS:
+            with self.subTest(view=view):
+                self.assertEqual(self.report(self.trace, *view), self.report(self.trace, "--no-cache", *view))
+        with open(self.kept, "rb") as kept:
+            self.assertEqual(kept.read(), before)  # no report had to make it anew
+
+    def test_one_that_is_unwound_keeps_results_too(self):
+        for options in ("--unwind",), ("--unwind", "--drop-raw"):
+            with self.subTest(options=options):
+                self.recorded(self.sample("first"), options=options)
+                self.assertEqual(self.owns(), {WITH_GROWTH})
+                for view in VIEWS:
+                    self.assertEqual(self.report(self.trace, *view), self.report(self.trace, "--no-cache", *view))
+
+    def test_only_where_it_takes_time(self):
+        many = self.build()
+        self.recorded(many, "200000", status=23, mode="")
+        self.assert_nothing_kept()
+        self.recorded(many, "260000", status=23, mode="auto")
+        self.assertEqual(self.owns(), {WITH_GROWTH})
+
+    def test_not_where_it_is_not_wanted(self):
+        for options, mode in ((), "never"), (("--no-cache",), "always"), ((), "nonsense"):
+            with self.subTest(options=options, mode=mode):
+                self.assertNotIn("preparing", self.recorded("true", options=options, mode=mode))
+                self.assert_nothing_kept()
+
+    def test_not_of_several_nor_of_a_pipe(self):
+        self.recorded("true", options=("--switch-output=1M",))
+        self.assertNotIn("x.mlk.1.stacks", os.listdir(self.dir))
+        self.trace = "-"
+        with open(self.path("piped"), "wb") as piped:
+            process = self.start_mleak("record", "--backend", self.backend, "-o", "-", "--", "true", stdout=piped,
+                                       env=dict(os.environ, MLEAK_CACHE="always"))
+            self.assertEqual(self.finish(process).status, 0)
+        self.assertFalse([name for name in os.listdir(self.dir) if name.endswith(".stacks")])
+
+    def test_nothing_is_said_where_it_is_quiet(self):
+        self.assertEqual(self.recorded("ls", options=("--quiet",)), "")
+        self.assertEqual(self.owns(), {WITH_GROWTH})
+
+    def test_who_is_told_to_end_ends(self):
+        """By SIGTERM, as a service is: then the recorder has the command end, and does nothing more."""
+        recorder = self.waiting("trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done")
+        recorder.send_signal(signal.SIGTERM)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 7, result.err)
+        self.assertNotIn("preparing", result.err)
+        self.assert_nothing_kept()
+
+    def test_a_signal_to_the_recorder_ends_it(self):
+        recorder = self.waiting()
+        keeper = self.keeper_of(recorder)
+        os.kill(keeper, signal.SIGSTOP)
+        recorder.stdin.write(b"\n")
+        self.wait_for_words(recorder, "now run: mleak report")
+        wait_until(lambda: descendants(recorder.pid) in ([], [keeper]), "the command goes on")
+        while recorder.poll() is None:
+            # one that comes before the recorder waits is taken as the recording's
+            recorder.send_signal(signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                if not self.pipe_has_ended(recorder):
+                    os.kill(keeper, signal.SIGSTOP)
+                elif state_of(keeper) == "T":
+                    os.kill(keeper, signal.SIGCONT)
+            time.sleep(0.01)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 7, result.err)  # the command's
+        self.assert_messages(result.err)
+        self.assert_nothing_kept()
+
+    def pipe_has_ended(self, recorder):
+        """Has @recorder closed the pipe to the process, the only one that it has of its own?"""
+        folder = "/proc/%d/fd" % recorder.pid
+        try:
+            return not any(int(fd) > 2 and os.readlink(os.path.join(folder, fd)).startswith("pipe:")
+                           for fd in os.listdir(folder))
+        except OSError:
+            return True
+
+    def test_without_its_process_all_else_is_as_ever(self):
+        recorder = self.waiting()
+        os.kill(self.keeper_of(recorder), signal.SIGKILL)
+        recorder.stdin.write(b"\n")
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 7, result.err)
+        self.assert_messages(result.err)
+        self.assert_nothing_kept()
+
+    def test_where_nothing_more_can_be_written(self):
+        folder = self.path("closed")
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        self.trace = os.path.join(folder, "x.mlk")
+        self.backend = "preload"
+        recorder = self.waiting(**AS_NOBODY)
+        os.chmod(folder, 0o555)
+        recorder.stdin.write(b"\n")
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 7, result.err)
+        self.assert_messages(result.err)
+        self.assert_nothing_kept()
+
+    def test_a_command_that_cannot_be_started(self):
+        result = self.mleak("record", "--backend", self.backend, "-o", self.trace, "--", self.path("none"))
+        self.assertEqual(result.status, 127)
+        self.assert_one_message(result.err, naming="none")
+
+
+@needs_bpf
+class KeepByProbesTest(KeepTest):
+    backend = "bpf"
+
+    def test_not_of_a_process_that_goes_on(self):
+        """Its time is not for reports, unless it is to be unwound."""
+        target = Forever(self)
+        for options, wanted in ((), False), (("--unwind",), True):
+            with self.subTest(options=options):
+                self.trace = self.path("x%d.mlk" % wanted)
+                recorder = self.start_mleak("record", "-p", str(target.pid), "-o", self.trace, *options,
+                                            env=dict(os.environ, MLEAK_CACHE="always"))
+                wait_until(lambda: os.path.exists(self.trace), "nothing is recorded")
+                recorder.send_signal(signal.SIGINT)
+                self.assertEqual(self.finish(recorder).status, 0)
+                self.assertEqual(os.path.exists(self.trace + ".stacks"), wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()
