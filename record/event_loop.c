@@ -86,9 +86,10 @@ static void on_signal(struct loop *l, int sig)
 		session_record_all_threads(l->session);
 	else if (sig == SIGUSR2)
 		ctl_on_signal(&l->asked);
-	else if (!runs)
+	else if (!runs) {
 		l->reason = MLK_END_SIGNAL;
-	else if (sig == SIGTERM || sig == SIGHUP) {
+		l->session->told_to_end = command != 0;
+	} else if (sig == SIGTERM || sig == SIGHUP) {
 		signals_pass_on(command, sig, l->session->helper);
 		l->session->told_to_end = true;
 	} else if (++l->interrupts > 1) {

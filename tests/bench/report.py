@@ -8,7 +8,11 @@ Rounds alternate, figures are medians, and ratios of medians.  `wall` is as long
 what it cost on all CPUs together.  What heaptrack_print reads was prepared by heaptrack_interpret;
 with mleak that is `mleak unwind`, and not needed.  So like is compared with like: a report of the
 prepared trace with heaptrack_print, and one of the trace as it was recorded with both programs of
-heaptrack.  The second report of a trace reads what the first one kept beside it.  perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
+heaptrack.  A report of the trace as `mleak record` leaves it reads what that kept beside it, as a
+second report does of what the first one kept.  What that costs is in the last rows: all from the
+start of the command, which is recorded, to the end of the report.
+
+perf looks names up by a run of addr2line for each address unless told --no-inline, loses most
 samples of that size, and is stopped after ten minutes.  Its probe is only on the compiler that is
 started here; its name is of this run, and it is removed.
 """
@@ -86,11 +90,13 @@ def against_heaptrack(mleak, folder, source, rounds):
     run([mleak, "unwind", "-o", unwound, trace])
     print("  the trace has %.0f MB, unwound %.0f MB" % (
         os.path.getsize(trace) / 1e6, os.path.getsize(unwound) / 1e6), flush=True)
-    prepared, direct = "mleak report --inline, unwound", "mleak report --inline"
-    first, second = "the first report, makes the cache", "the second report"
+    prepared, direct = "mleak report --inline, unwound", "mleak report --inline --no-cache"
+    first, second = "a report that makes the cache", "a report of it as recorded"
+    if not os.path.exists(trace + ".stacks"):
+        raise SystemExit("mleak record kept nothing for the first report")
     ways = {prepared: [mleak, "report", "--inline", "--no-cache", unwound],
             direct: [mleak, "report", "--inline", "--no-cache", trace],
-            "mleak report --inline --jobs 1": [mleak, "report", "--inline", "--no-cache", "-j", "1", trace],
+            "the same with --jobs 1": [mleak, "report", "--inline", "--no-cache", "-j", "1", trace],
             first: ["sh", "-c", "rm -f %s.stacks && exec %s report --inline %s" % (trace, mleak, trace)],
             second: [mleak, "report", "--inline", trace],
             "mleak unwind": [mleak, "unwind", "-o", os.path.join(folder, "again.mlk"), trace]}
@@ -118,6 +124,25 @@ def against_heaptrack(mleak, folder, source, rounds):
     tens = (allocs + frees) / 1e7
     print("  for 10 M events: wall %.2f s, CPU %.2f s; memory %.0f MiB for all %.1f M, two threads" % (
         whole[0] / tens, whole[1] / tens, rss, tens * 10), flush=True)
+
+
+def whole_way(mleak, folder, source, rounds):
+    """From the start of the command to the end of the report."""
+    command, trace = compiler(source), os.path.join(folder, "whole.mlk")
+    quoted = " ".join(shlex.quote(word) for word in command)
+    of_mleak = "%s record -q %%s -o %s -- %s && %s report --inline %s" % (
+        mleak, trace, quoted, mleak, trace)
+    ways = {"mleak record and report": ["sh", "-c", of_mleak % "--backend bpf"],
+            "the same with --no-cache": ["sh", "-c", of_mleak % "--backend bpf --no-cache"],
+            "the same by preload": ["sh", "-c", of_mleak % "--backend preload"],
+            "the command alone": command}
+    if shutil.which("heaptrack"):
+        ways["heaptrack and heaptrack_print"] = [
+            "sh", "-c", "heaptrack -o %s/whole %s && heaptrack_print %s/whole.zst" % (folder, quoted, folder)]
+    medians = rounds_of(ways, rounds)
+    print("  from the command's start to the report's end, against %s:" % "mleak record and report")
+    for name, median in medians.items():
+        show(name, median, medians["mleak record and report"])
 
 
 def perf_record(folder, command):
@@ -170,9 +195,11 @@ def against_perf(mleak, folder, rounds):
 def main():
     mleak, source = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    os.environ.pop("MLEAK_CACHE", None)
     os.environ.pop("DEBUGINFOD_URLS", None)  # libdw and perf go to the network when it is set
     with tempfile.TemporaryDirectory(prefix="mleak-bench-") as folder:
         against_heaptrack(mleak, folder, source, rounds)
+        whole_way(mleak, folder, source, rounds)
         if shutil.which("perf"):
             against_perf(mleak, folder, rounds)
 
