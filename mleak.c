@@ -86,10 +86,19 @@ static void log_line(const char *prefix, const char *fmt, va_list args)
 	fputc('\n', stderr);
 }
 
+static bool without_errors;
+
+void log_no_errors(void)
+{
+	without_errors = true;
+}
+
 void log_error(const char *fmt, ...)
 {
 	va_list args;
 
+	if (without_errors)
+		return;
 	va_start(args, fmt);
 	log_line("mleak: ", fmt, args);
 	va_end(args);
@@ -107,6 +116,8 @@ void log_warn(const char *fmt, ...)
 	va_list args;
 
 	__atomic_add_fetch(&nr_warnings, 1, __ATOMIC_RELAXED);
+	if (without_errors)
+		return;
 	va_start(args, fmt);
 	log_line("mleak: warning: ", fmt, args);
 	va_end(args);

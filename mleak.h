@@ -41,6 +41,9 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_quiet(void);
 bool log_is_quiet(void);
 
+/* From now on log_error() and log_warn() print nothing: what is done was not asked for. */
+void log_no_errors(void);
+
 /* Calls of log_warn() by this process so far. */
 unsigned long log_warnings(void);
 
@@ -74,7 +77,7 @@ void tell_growth(const char *path);
 
 /* Keep beside the trace at @path, which is complete, what its first report would, as $MLEAK_CACHE
  * says.  By default only where a report is waited for, and this is not for long.  What fails is no
- * error: the report does it. */
+ * error: the report does it.  It is the last thing that the process does: see log_no_errors(). */
 void keep_results(const char *path);
 
 /* Print the linker's options for a program that is to be recorded though it is statically linked.

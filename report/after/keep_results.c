@@ -35,7 +35,7 @@ static bool is_worth_it(const struct report_run *job)
 
 static void replay_and_keep(struct report_run *job)
 {
-	if (!is_worth_it(job))
+	if (!is_worth_it(job) || !stack_cache_can_be_made(job->path, job->trace))
 		return;
 	log_info("preparing the first report, in '%s%s'; Ctrl-C ends that", job->path,
 		 MLK_CACHE_SUFFIX);
@@ -55,6 +55,7 @@ void keep_results(const char *path)
 		opts.quiet = log_is_quiet();
 		unsetenv("DEBUGINFOD_URLS"); /* no library may go to the network by itself */
 		memory_limit(opts.max_memory);
+		log_no_errors();
 		if (report_run_open(&job, &opts, path, NULL) == EXIT_OK)
 			replay_and_keep(&job);
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "report/base/memory.h"
 #include "report/cache/cache_file.h"
@@ -128,6 +129,19 @@ static bool is_limited(void)
 
 	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY ||
 	       (memory_allowed() && memory_allowed() < LEAST_MEMORY);
+}
+
+bool stack_cache_can_be_made(const char *path, const struct mlk_reader *trace)
+{
+	struct cache_file file = CACHE_FILE_NONE;
+	bool can = !is_limited() && !cache_file_find(&file, trace, path);
+	int fd = can ? cache_file_open(&file) : -1; /* the one that would be replaced */
+
+	if (fd >= 0)
+		close(fd);
+	can = can && !cache_file_create(&file);
+	cache_file_release(&file);
+	return can;
 }
 
 static void make_cache(struct stack_cache *cache, const struct stack_cache_source *source,

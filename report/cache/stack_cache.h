@@ -13,6 +13,9 @@
 
 struct stack_cache; /* opaque: of one trace */
 
+/* Could a cache of @trace, the file @path, be made, as limits and its folder are now? */
+bool stack_cache_can_be_made(const char *path, const struct mlk_reader *trace);
+
 /* A report of fewer events takes a fifth of a second or so: nobody waits for that, and folders are
  * not to fill with files of no use. */
 #define STACK_CACHE_LEAST 500000
