@@ -273,7 +273,7 @@ static int record_processes(const struct record_opts *o)
 	set_free(&s, &none);
 	session_release(&s);
 	helper_stop(none.helper);
-	if (then_unwind_finish(o->after))
+	if (then_unwind_finish(o->after, false))
 		status = EXIT_RECORD_FAILED;
 	return status;
 }
@@ -337,8 +337,8 @@ static int run_command(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command c = {0};
+	bool held, told = false;
 	int ended, status;
-	bool held;
 
 	if (o->backend != BACKEND_PRELOAD && !o->dry_run && rlimits_check_files())
 		return EXIT_RECORD_FAILED;
@@ -368,9 +368,9 @@ static int run_command(const struct record_opts *o)
 			tell_refusal(&s, o);
 		return status;
 	}
-	ended = c.waited ? c.status : signals_wait_for(c.pid, c.helper);
+	ended = c.waited ? c.status : signals_wait_for(c.pid, c.helper, &told);
 	helper_stop(c.helper);
-	if (then_unwind_finish(o->after))
+	if (then_unwind_finish(o->after, told))
 		status = EXIT_RECORD_FAILED;
 	return status || ended < 0 ? EXIT_RECORD_FAILED : end_as(ended);
 }

@@ -52,7 +52,7 @@ void signals_pass_on(pid_t pid, int sig, struct helper *helper)
 		helper_signal(helper, pid, sig);
 }
 
-int signals_wait_for(pid_t pid, struct helper *helper)
+int signals_wait_for(pid_t pid, struct helper *helper, bool *told_to_end)
 {
 	const struct timespec patience = {.tv_sec = 1};
 	bool told = false;
@@ -75,7 +75,9 @@ int signals_wait_for(pid_t pid, struct helper *helper)
 				 (int)pid);
 			told = true;
 		}
-		if (sig == SIGTERM || sig == SIGHUP)
+		if (sig == SIGTERM || sig == SIGHUP) {
 			signals_pass_on(pid, sig, helper);
+			*told_to_end = true;
+		}
 	}
 }

@@ -3,6 +3,7 @@
 #define RECORD_SIGNALS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct helper;
@@ -21,9 +22,9 @@ void signals_block(void);
 void signals_unblock(void);
 
 /* Wait for the end of our child @pid; SIGTERM and SIGHUP are passed on to it, SIGINT and SIGQUIT
- * left to it, because the terminal sent it those too.  Returns its wait status, or -errno.  @helper
- * may be NULL. */
-int signals_wait_for(pid_t pid, struct helper *helper);
+ * left to it, because the terminal sent it those too.  *@told_to_end is set to true with the first
+ * that is passed on.  Returns its wait status, or -errno.  @helper may be NULL. */
+int signals_wait_for(pid_t pid, struct helper *helper, bool *told_to_end);
 
 /* Send our child @pid the signal @sig, SIGTERM or SIGHUP; by @helper, which may be NULL, where we
  * are not allowed to: the child may have changed its user. */

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -27,23 +28,26 @@ struct then_opts {
 	bool keeps;	 /* what the first report finds is kept for it */
 };
 
+struct request {
+	bool hurry;
+	char path[PATH_MAX];
+};
+
 struct then_unwind {
 	struct then_opts opts;
 	pid_t pid;  /* 0: it has ended */
 	int fd;	    /* the request goes there; its end ends the process */
-	bool begun; /* the request went there */
-};
-
-struct request {
-	bool hurry;
-	char path[PATH_MAX];
+	bool due;   /* there is a request, */
+	bool begun; /* and it went there */
+	struct request request;
 };
 
 /* Signals that end a recording are not for this process: a terminal sends them to all.  What ends
  * the unwinding is told by the recorder, see watch_pipe(). */
 static void ignore_signals(void)
 {
-	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+	/* and nobody may read what is said */
+	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		signal(signals[i], SIG_IGN);
@@ -81,8 +85,12 @@ static bool read_request(int fd, struct request *request)
 static bool watch_pipe(int fd)
 {
 	struct pollfd end = {.fd = fd};
+	sigset_t set;
 
 	signal(SIGTERM, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL); /* who started the recorder may have blocked it */
 	return !fcntl(fd, F_SETSIG, SIGTERM) && !fcntl(fd, F_SETOWN, getpid()) &&
 	       !fcntl(fd, F_SETFL, O_ASYNC) && poll(&end, 1, 0) == 0;
 }
@@ -179,29 +187,47 @@ int then_unwind_start(struct then_unwind **out, const struct record_opts *o)
 	return err;
 }
 
+static void send_request(struct then_unwind *t)
+{
+	/* a pipe has room for it, and of a process that has ended the status tells */
+	(void)!write(t->fd, &t->request, sizeof(t->request));
+	t->begun = true;
+}
+
 void then_unwind_begin(struct then_unwind *t, const char *path, bool hurry)
 {
-	struct request request = {.hurry = hurry};
-
-	if (!t || (hurry && !t->opts.into_trace))
+	if (!t)
 		return;
-	memcpy(request.path, path, strlen(path) + 1);
-	/* a pipe has room for it, and of a process that has ended the status tells */
-	(void)!write(t->fd, &request, sizeof(request));
-	t->begun = true;
+	t->request.hurry = hurry;
+	memcpy(t->request.path, path, strlen(path) + 1);
+	t->due = true;
+	signal(SIGCHLD, SIG_DFL); /* if ignored, nothing could be waited for */
+	if (t->opts.into_trace)
+		send_request(t);
+}
+
+/* Take the signals that came before: they belonged to the recording, or to its command.  Returns
+ * whether one of them tells the recorder to end. */
+static bool take_signals(void)
+{
+	const struct timespec at_once = {0};
+	bool told = false;
+	sigset_t set;
+	int sig;
+
+	signals_of_ours(&set);
+	while ((sig = sigtimedwait(&set, NULL, &at_once)) > 0)
+		told |= sig == SIGTERM || sig == SIGHUP;
+	return told;
 }
 
 /* Wait for the end of the process, which a signal brings about.  Returns its wait status, or -1. */
 static int wait_for_end(struct then_unwind *t)
 {
-	const struct timespec at_once = {0};
 	sigset_t set;
 	int status;
 
 	signals_of_ours(&set);
-	/* those that came before belonged to the recording, or to its command */
-	while (sigtimedwait(&set, NULL, &at_once) > 0)
-		;
 	sigaddset(&set, SIGCHLD);
 	for (;;) {
 		pid_t got = waitpid(t->pid, &status, WNOHANG);
@@ -217,15 +243,29 @@ static int wait_for_end(struct then_unwind *t)
 	}
 }
 
-int then_unwind_finish(struct then_unwind *t)
+/* A line of progress may be there still, and a Ctrl-C behind it. */
+static void end_line(void)
+{
+	if (isatty(STDERR_FILENO) && !log_is_quiet())
+		fputc('\n', stderr);
+}
+
+int then_unwind_finish(struct then_unwind *t, bool hurry)
 {
 	int status;
 
-	if (!t || !t->begun)
+	if (!t || !t->due)
 		return 0;
-	t->begun = false;
+	t->due = false;
+	hurry |= take_signals() || t->request.hurry;
+	if (!t->begun && hurry)
+		return 0;
+	if (!t->begun)
+		send_request(t);
 	status = wait_for_end(t);
 	t->pid = 0;
+	if (t->fd < 0)
+		end_line();
 	if (!status || !t->opts.into_trace)
 		return 0;
 	if (status > 0 && WIFSIGNALED(status))

@@ -20,13 +20,15 @@ struct then_unwind; /* opaque */
 int then_unwind_start(struct then_unwind **out, const struct record_opts *o);
 
 /* The trace at @path is whole and closed: unwind it.  @hurry: nobody waits for what was not asked
- * for, which is left out.  Does not wait.  NULL is allowed. */
+ * for, which is left out.  Nor is that begun here: the command may go on, and Ctrl-C is its own.
+ * Does not wait.  NULL is allowed. */
 void then_unwind_begin(struct then_unwind *t, const char *path, bool hurry);
 
-/* If it was begun, wait for its end; NULL is allowed.  Signals are blocked: one that ends programs
- * and comes now ends it, and the trace stays as it was recorded.  Returns 0, or -1 after what is
- * wrong was said: what was asked for was not done. */
-int then_unwind_finish(struct then_unwind *t);
+/* The command has ended: begin what is not begun, unless @hurry, and wait for its end; NULL is
+ * allowed.  Signals are blocked: one that ends programs and comes now ends it, and the trace stays
+ * as it was recorded.  Returns 0, or -1 after what is wrong was said: what was asked for was not
+ * done. */
+int then_unwind_finish(struct then_unwind *t, bool hurry);
 
 /* End it if it was not begun, and release @t; NULL is allowed. */
 void then_unwind_free(struct then_unwind *t);

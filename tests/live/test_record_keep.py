@@ -1,15 +1,18 @@
 """What a recording keeps beside its trace for the first report: when, and that the report is the same."""
 
+import array
 import contextlib
+import fcntl
 import os
+import resource
 import signal
 import subprocess
-import time
+import termios
 import unittest
 
 from cachetest import OWN, WITH_GROWTH
 from forevertest import Forever
-from mleaktest import AS_NOBODY, Case, descendants, needs_bpf, read_line, state_of, wait_until
+from mleaktest import AS_NOBODY, Case, needs_bpf, read_line, state_of, wait_until
 from unwindtest import chunks_of
 
 VIEWS = ((), ("--format=folded",), ("--flat",), ("--growth",), ("--format=json",), ("--by=function",))
@@ -46,10 +49,10 @@ class KeepCase(Case):
             self.assert_messages(result.err)
         return result.err
 
-    def waiting(self, script="echo ready; read x; exit 7", **others):
+    def waiting(self, script="echo ready; read x; exit 7", options=(), **others):
         """A recording of a command that ends with 7 when it is told to."""
-        recorder = self.start_mleak("record", "--backend", self.backend, "-o", self.trace, "--", "sh", "-c",
-                                    script, stdin=-1, env=dict(os.environ, MLEAK_CACHE="always"), **others)
+        recorder = self.start_mleak("record", "--backend", self.backend, "-o", self.trace, *options, "--", "sh",
+                                    "-c", script, stdin=-1, env=dict(os.environ, MLEAK_CACHE="always"), **others)
         self.assertEqual(read_line(recorder), "ready")
         return recorder
 
@@ -59,6 +62,23 @@ class KeepCase(Case):
         with open("/proc/%d/task/%d/children" % (recorder.pid, recorder.pid)) as children:
             return next(pid for pid in map(int, children.read().split())
                         if os.readlink("/proc/%d/exe" % pid) == own)
+
+    def hold_keeper(self, recorder):
+        """Have the process that is to keep it stopped, and the command end.  Returns it, which was told then."""
+        keeper = self.keeper_of(recorder)
+        os.kill(keeper, signal.SIGSTOP)
+        wait_until(lambda: state_of(keeper) == "T", "it does not stop")
+        folder = "/proc/%d/fd" % keeper
+        # those of the same names that it has from the recorder are no pipe of the recorder's own
+        pipe = next(fd for fd in sorted(os.listdir(folder), key=int)
+                    if int(fd) > 2 and os.readlink(os.path.join(folder, fd)).startswith("pipe:"))
+        recorder.stdin.write(b"\n")
+        recorder.stdin.flush()
+        with open(os.path.join(folder, pipe), "rb", buffering=0) as request:
+            waiting = array.array("i", [0])
+            wait_until(lambda: fcntl.ioctl(request, termios.FIONREAD, waiting) == 0 and waiting[0],
+                       "it is told nothing")
+        return keeper
 
     def owns(self):
         """The types of chunks with results in what was kept."""
@@ -134,24 +154,58 @@ class KeepTest(KeepCase):
         self.assert_nothing_kept()
 
     def test_a_signal_to_the_recorder_ends_it(self):
+        def block():
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+        for number, preexec in (signal.SIGTERM, None), (signal.SIGINT, None), (signal.SIGTERM, block):
+            with self.subTest(number=number, preexec=preexec):
+                recorder = self.waiting(preexec_fn=preexec)
+                keeper = self.hold_keeper(recorder)
+                recorder.send_signal(number)
+                wait_until(lambda recorder=recorder: self.pipe_has_ended(recorder), "it takes no signal")
+                os.kill(keeper, signal.SIGCONT)
+                result = self.finish(recorder)
+                self.assertEqual(result.status, 7, result.err)  # the command's
+                self.assert_messages(result.err)
+                self.assertNotIn("preparing", result.err)
+                self.assert_nothing_kept()
+
+    def test_while_the_command_goes_on_nothing_is_made(self):
+        """Its time is not for that, and Ctrl-C is its own."""
+        for told in False, True:
+            with self.subTest(told=told):
+                recorder = self.waiting("trap 'exit 7' TERM; echo ready; read x; exit 7", ("--duration=100ms",))
+                keeper = self.keeper_of(recorder)
+                self.wait_for_words(recorder, "mleak waits for the command")
+                with open("/proc/%d/stat" % keeper) as stat:
+                    self.assertEqual(stat.read().rpartition(")")[2].split()[16], "0", "it has become nice")
+                if told:
+                    recorder.send_signal(signal.SIGTERM)
+                else:
+                    recorder.stdin.write(b"\n")
+                result = self.finish(recorder)
+                self.assertEqual(result.status, 7, result.err)
+                self.assertEqual(os.path.exists(self.kept), not told)
+                self.assertEqual("preparing" in result.err, not told)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.kept)
+
+    def test_what_fails_is_not_told(self):
         recorder = self.waiting()
-        keeper = self.keeper_of(recorder)
-        os.kill(keeper, signal.SIGSTOP)
-        recorder.stdin.write(b"\n")
-        self.wait_for_words(recorder, "now run: mleak report")
-        wait_until(lambda: descendants(recorder.pid) in ([], [keeper]), "the command goes on")
-        while recorder.poll() is None:
-            # one that comes before the recorder waits is taken as the recording's
-            recorder.send_signal(signal.SIGTERM)
-            with contextlib.suppress(ProcessLookupError):
-                if not self.pipe_has_ended(recorder):
-                    os.kill(keeper, signal.SIGSTOP)
-                elif state_of(keeper) == "T":
-                    os.kill(keeper, signal.SIGCONT)
-            time.sleep(0.01)
+        keeper = self.hold_keeper(recorder)
+        os.unlink(self.trace)
+        os.kill(keeper, signal.SIGCONT)
         result = self.finish(recorder)
-        self.assertEqual(result.status, 7, result.err)  # the command's
+        self.assertEqual(result.status, 7, result.err)
         self.assert_messages(result.err)
+        self.assertNotIn("cannot", result.err)
+        self.assertFalse(os.path.exists(self.kept))
+
+    def test_nothing_is_begun_that_cannot_be_kept(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+
+        self.assertNotIn("preparing", self.recorded("true", preexec_fn=limit))
         self.assert_nothing_kept()
 
     def pipe_has_ended(self, recorder):
@@ -184,6 +238,7 @@ class KeepTest(KeepCase):
         result = self.finish(recorder)
         self.assertEqual(result.status, 7, result.err)
         self.assert_messages(result.err)
+        self.assertNotIn("preparing", result.err)
         self.assert_nothing_kept()
 
     def test_a_command_that_cannot_be_started(self):
@@ -204,10 +259,20 @@ class KeepByProbesTest(KeepTest):
                 self.trace = self.path("x%d.mlk" % wanted)
                 recorder = self.start_mleak("record", "-p", str(target.pid), "-o", self.trace, *options,
                                             env=dict(os.environ, MLEAK_CACHE="always"))
-                wait_until(lambda: os.path.exists(self.trace), "nothing is recorded")
+                wait_until(lambda: "alloc" in self.mleak("script", self.trace).out, "nothing is recorded")
                 recorder.send_signal(signal.SIGINT)
                 self.assertEqual(self.finish(recorder).status, 0)
                 self.assertEqual(os.path.exists(self.trace + ".stacks"), wanted)
+
+    def test_children_are_waited_for_where_that_was_ignored(self):
+        def ignore():
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+        target = Forever(self)
+        result = self.mleak("record", "-p", str(target.pid), "-o", self.trace, "--unwind", "--duration=100ms",
+                            preexec_fn=ignore)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertNotIn("stays as it was recorded", result.err)
 
 
 if __name__ == "__main__":
