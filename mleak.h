@@ -77,7 +77,8 @@ void tell_growth(const char *path);
 
 /* Keep beside the trace at @path, which is complete, what its first report would, as $MLEAK_CACHE
  * says.  By default only where a report is waited for, and this is not for long.  What fails is no
- * error: the report does it.  It is the last thing that the process does: see log_no_errors(). */
+ * error: the report does it.  It is the last thing that the process does: see log_no_errors(); and
+ * SIGTERM ends it. */
 void keep_results(const char *path);
 
 /* Print the linker's options for a program that is to be recorded though it is statically linked.

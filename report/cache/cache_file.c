@@ -10,6 +10,8 @@
 
 #define OTHERS_MAY_WRITE 022
 
+static const struct mlk_place *volatile written; /* for a signal handler; NULL: none is */
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -104,6 +106,7 @@ int cache_file_create(struct cache_file *file)
 	if (dir < 0)
 		return MLK_E_OTHER;
 	close(dir);
+	written = &file->place;
 	/* where no cache was found, no file may have the name: none has the number 0 */
 	err = mlk_place_open(&file->place, file->path, &file->old);
 	if (err || is_beside(file->place.dir, file))
@@ -140,6 +143,16 @@ int cache_file_commit(struct cache_file *file)
 void cache_file_drop(struct cache_file *file)
 {
 	mlk_place_close(&file->place);
+	if (written == &file->place)
+		written = NULL;
+}
+
+void cache_file_forget(void)
+{
+	const struct mlk_place *place = written;
+
+	if (place)
+		mlk_place_forget(place);
 }
 
 void cache_file_release(struct cache_file *file)

@@ -45,6 +45,10 @@ int cache_file_commit(struct cache_file *file);
 /* Forget what is being written: nothing of it is left. */
 void cache_file_drop(struct cache_file *file);
 
+/* In a handler of a signal that ends the process: the same for the one of this process that is
+ * being written, if it has a name. */
+void cache_file_forget(void);
+
 /* Release what @file holds. */
 void cache_file_release(struct cache_file *file);
 

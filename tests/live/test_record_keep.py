@@ -31,6 +31,30 @@ int main(int argc, char **argv)
 """
 
 
+NAMED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+int openat(int dir, const char *path, int flags, ...)
+{
+	int (*real)(int, const char *, int, ...) = dlsym(RTLD_NEXT, "openat");
+	va_list args;
+	int mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, int);
+	va_end(args);
+	if ((flags & O_TMPFILE) != O_TMPFILE)
+		return real(dir, path, flags, mode);
+	errno = EOPNOTSUPP;
+	return -1;
+}
+int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("openat")));
+"""
+
+
 class KeepCase(Case):
     backend = "preload"
 
@@ -200,6 +224,23 @@ class KeepTest(KeepCase):
         self.assert_messages(result.err)
         self.assertNotIn("cannot", result.err)
         self.assertFalse(os.path.exists(self.kept))
+
+    def test_nothing_is_left_where_files_need_names(self):
+        """As on file systems without O_TMPFILE."""
+        library = self.path("named.so")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, self.write("named.c", NAMED.encode())], check=True)
+        with open(self.path("out"), "wb") as out:
+            recorder = self.start_mleak("record", "--backend", self.backend, "-o", self.trace, "--", "env", "-u",
+                                        "LD_PRELOAD", self.build(), "1500000", stdout=out,
+                                        env=dict(os.environ, MLEAK_CACHE="auto", LD_PRELOAD=library))
+            self.wait_for_words(recorder, "preparing")
+            wait_until(lambda: self.parts() or recorder.poll() is not None, "nothing is written")
+            recorder.send_signal(signal.SIGINT)
+            self.finish(recorder)
+        self.assertEqual(self.parts(), [])
+
+    def parts(self):
+        return [name for name in os.listdir(self.dir) if ".stacks.part" in name]
 
     def test_nothing_is_begun_that_cannot_be_kept(self):
         def limit():
