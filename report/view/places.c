@@ -52,15 +52,20 @@ static int intern_place(struct places *places, const struct place *raw, uint32_t
 	return added < 0 ? added : 0;
 }
 
-/* Append the place that is like @raw to the path of the last stack. */
+/* Append place @number to the path of the last stack. */
+static int add_number(struct places *places, uint32_t number)
+{
+	return array_append(&places->steps, &places->nr_steps, &places->steps_room, &number,
+			    sizeof(number));
+}
+
+/* The same of the place that is like @raw. */
 static int add_step(struct places *places, const struct place *raw)
 {
 	uint32_t number;
 	int err = intern_place(places, raw, &number);
 
-	return err ? err
-		   : array_append(&places->steps, &places->nr_steps, &places->steps_room, &number,
-				  sizeof(number));
+	return err ? err : add_number(places, number);
 }
 
 /* Add the functions inlined at @frame, if they are wanted, and the frame itself. */
@@ -87,17 +92,35 @@ static int add_frame(struct places *places, const struct dwunw_frame *frame)
 	return err ? err : add_step(places, &place);
 }
 
+/* The same of frame @number of the view's names: most were met before. */
+static int add_numbered(struct places *places, uint32_t number)
+{
+	struct place_steps *met = &places->met[number];
+	int err = 0;
+
+	if (!met->nr) {
+		met->first = places->nr_steps;
+		err = add_frame(places, &places->view->names->all[number]);
+		met->nr = places->nr_steps - met->first;
+		return err;
+	}
+	for (size_t i = 0; i < met->nr && !err; i++)
+		err = add_number(places, places->steps[met->first + i]);
+	return err;
+}
+
 static int add_place_stack(struct places *places, size_t i)
 {
-	struct dwunw_frame frames[STACK_MAX_FRAMES];
-	enum dwunw_status status = view_stack(places->view, i)->status;
+	const struct view *view = places->view;
+	uint32_t frames[STACK_MAX_FRAMES];
+	enum dwunw_status status = view_stack(view, i)->status;
 	struct place remark = {0};
-	size_t nr = view_frames(places->view, i, frames);
+	size_t nr = stacks_places(view->stacks, view->chosen[i], frames, STACK_MAX_FRAMES);
 	int err = 0;
 
 	places->first[i] = places->nr_steps;
 	for (size_t at = 0; at < nr && !err; at++)
-		err = add_frame(places, &frames[at]);
+		err = add_numbered(places, view->names->by_place[frames[at]]);
 	if (err || (nr && status == DWUNW_STATUS_ENDED))
 		return err;
 	remark.function = places->view->labels->all[places->view->remarks[status]].name;
@@ -175,7 +198,8 @@ int places_new(struct places **out, const struct view *view)
 		return -ENOMEM;
 	places->view = view;
 	places->first = calloc(view->nr + 1, sizeof(*places->first));
-	if (!places->first)
+	places->met = calloc(view->names->nr + 1, sizeof(*places->met));
+	if (!places->first || !places->met)
 		err = -ENOMEM;
 	for (size_t i = 0; i < view->nr && !err; i++)
 		err = add_place_stack(places, i);
@@ -187,6 +211,8 @@ int places_new(struct places **out, const struct view *view)
 	}
 	places->first[view->nr] = places->nr_steps;
 	places->view = NULL;
+	free(places->met);
+	places->met = NULL;
 	*out = places;
 	return 0;
 }
@@ -225,6 +251,7 @@ void places_free(struct places *places)
 	intern_release(&places->table);
 	free(places->steps);
 	free(places->first);
+	free(places->met);
 	labels_free(places->labels);
 	free(places->numbers);
 	free(places);

@@ -20,9 +20,15 @@ struct place {
 		     shown together: others have this name, see disambiguate(); NULL: nothing */
 };
 
+/* Where in the steps those of a frame are; nr 0: it was not met yet. */
+struct place_steps {
+	size_t first, nr;
+};
+
 /* Those of a view, by number; valid until places_free(). */
 struct places {
-	const struct view *view; /* only in places_new() */
+	const struct view *view; /* only in places_new(), as the next */
+	struct place_steps *met; /* of each frame of view->names */
 	INTERN_OF(struct place);
 	uint32_t *steps; /* the paths of all stacks, one after the other */
 	size_t nr_steps, steps_room;
