@@ -189,8 +189,10 @@ int then_unwind_start(struct then_unwind **out, const struct record_opts *o)
 
 static void send_request(struct then_unwind *t)
 {
+	const struct request request = t->request;
+
 	/* a pipe has room for it, and of a process that has ended the status tells */
-	(void)!write(t->fd, &t->request, sizeof(t->request));
+	(void)!write(t->fd, &request, sizeof(request));
 	t->begun = true;
 }
 

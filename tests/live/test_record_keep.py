@@ -12,7 +12,7 @@ import unittest
 
 from cachetest import OWN, WITH_GROWTH
 from forevertest import Forever
-from mleaktest import AS_NOBODY, Case, needs_bpf, read_line, state_of, wait_until
+from mleaktest import AS_NOBODY, MLEAK_FAST, Case, needs_bpf, read_line, state_of, wait_until
 from unwindtest import chunks_of
 
 VIEWS = ((), ("--format=folded",), ("--flat",), ("--growth",), ("--format=json",), ("--by=function",))
@@ -227,6 +227,7 @@ class KeepTest(KeepCase):
 
     def test_nothing_is_left_where_files_need_names(self):
         """As on file systems without O_TMPFILE."""
+        self.program = MLEAK_FAST  # sanitizers are to come first of what is preloaded
         library = self.path("named.so")
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, self.write("named.c", NAMED.encode())], check=True)
         with open(self.path("out"), "wb") as out:
