@@ -29,11 +29,13 @@ static inline size_t mlk_dict_first(const struct mlk_dict *d, uint64_t key)
 	return (size_t)((key * 0x9e3779b97f4a7c15u) >> 32) & (d->room - 1);
 }
 
-/* @key will be looked for soon: what that needs of memory may come meanwhile. */
+/* @key will be looked for soon: what that needs of memory may come meanwhile.  A function that only
+ * calls __builtin_prefetch() seems to do nothing, and gcc leaves out calls of it: hence the asm. */
 static inline void mlk_dict_expect(const struct mlk_dict *d, uint64_t key)
 {
 	if (d->room)
 		__builtin_prefetch(&d->slots[mlk_dict_first(d, key)], 1);
+	__asm__ volatile("");
 }
 
 /* The place of @key's value, 0 if it is new; NULL when out of memory.  Valid until the next call.

@@ -132,6 +132,10 @@ class KeepTest(KeepCase):
                 self.assertEqual(self.report(self.trace, *view), self.report(self.trace, "--no-cache", *view))
         with open(self.kept, "rb") as kept:
             self.assertEqual(kept.read(), before)  # no report had to make it anew
+        os.unlink(self.kept)
+        self.mleak("report", self.trace, env=dict(os.environ, MLEAK_CACHE="always"))
+        with open(self.kept, "rb") as kept:
+            self.assertEqual(kept.read(), before)  # as a report makes it
 
     def test_one_that_is_unwound_keeps_results_too(self):
         for options in ("--unwind",), ("--unwind", "--drop-raw"):
