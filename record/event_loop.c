@@ -88,7 +88,7 @@ static void on_signal(struct loop *l, int sig)
 		ctl_on_signal(&l->asked);
 	else if (!runs) {
 		l->reason = MLK_END_SIGNAL;
-		l->session->told_to_end = command != 0;
+		l->session->told_to_end = command || sig == SIGTERM || sig == SIGHUP;
 	} else if (sig == SIGTERM || sig == SIGHUP) {
 		signals_pass_on(command, sig, l->session->helper);
 		l->session->told_to_end = true;

@@ -108,6 +108,23 @@ static int unwind(char *path, bool drop_raw)
 	return cmd_unwind(argc, argv);
 }
 
+/* In a process of its own, which a signal or a lack of memory may end: what was unwound is written,
+ * and no failure is told of it. */
+static void keep(int fd, const char *path)
+{
+	pid_t pid;
+
+	signal(SIGTERM, SIG_IGN);
+	pid = fork();
+	if (!pid) {
+		if (watch_pipe(fd))
+			keep_results(path);
+		exit(EXIT_OK);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 static int wait_and_unwind(int fd, const struct then_opts *opts)
 {
 	struct request request;
@@ -117,12 +134,11 @@ static int wait_and_unwind(int fd, const struct then_opts *opts)
 	if (!read_request(fd, &request))
 		return EXIT_OK;
 	(void)!nice(NICE);
-	if (!watch_pipe(fd))
-		return EXIT_FAILED;
+	signal(SIGCHLD, SIG_DFL); /* ignored, nothing could be waited for */
 	if (opts->into_trace)
-		status = unwind(request.path, opts->drop_raw);
+		status = watch_pipe(fd) ? unwind(request.path, opts->drop_raw) : EXIT_FAILED;
 	if (status == EXIT_OK && opts->keeps && !request.hurry)
-		keep_results(request.path);
+		keep(fd, request.path);
 	return status;
 }
 
@@ -150,8 +166,8 @@ static int start(struct then_unwind *t)
 	return err;
 }
 
-/* A report follows a command that was recorded, mostly, but only may one of a process that goes on:
- * its time is not for that. */
+/* After a command comes a report, mostly.  A process that was attached to goes on: CPU time is for
+ * that, if nothing else was asked for. */
 static struct then_opts opts_of(const struct record_opts *o)
 {
 	const bool one_file = o->output.pipe < 0 && !o->several.on && !o->kernel && !o->dry_run;

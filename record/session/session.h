@@ -116,7 +116,7 @@ struct session {
 	char named[512]; /* all that session_add_pid() added, for people */
 	size_t nr_named;
 	pid_t command;		   /* started by us: our child; 0: none */
-	bool told_to_end;	   /* together with us, by SIGTERM, SIGHUP, or SIGINT twice */
+	bool told_to_end;	   /* we are, by SIGTERM, SIGHUP, or SIGINT twice: in a hurry */
 	uint64_t freed_ns;	   /* when frees that wait for an allocation are checked next */
 	struct helper *helper;	   /* borrowed; NULL: none */
 	uint64_t maps_known_ns;	   /* all mappings made before this time are known */

@@ -59,13 +59,12 @@ void keep_results(const char *path)
 	struct report_run job = {0};
 	struct report_opts opts;
 
-	/* what is wrong with the environment the report says */
+	log_no_errors(); /* what is wrong the report says */
 	if (!report_opts_parse(&opts, 4, argv) && cache_mode_read(&opts.cache) &&
 	    opts.cache != CACHE_NEVER) {
 		opts.quiet = log_is_quiet();
 		unsetenv("DEBUGINFOD_URLS"); /* no library may go to the network by itself */
 		memory_limit(opts.max_memory);
-		log_no_errors();
 		signal(SIGTERM, on_signal);
 		if (report_run_open(&job, &opts, path, NULL) == EXIT_OK)
 			replay_and_keep(&job);

@@ -94,12 +94,14 @@ def against_heaptrack(mleak, folder, source, rounds):
     first, second = "a report that makes the cache", "a report of it as recorded"
     if not os.path.exists(trace + ".stacks"):
         raise SystemExit("mleak record kept nothing for the first report")
+    again = os.path.join(folder, "again.mlk")
+    os.link(trace, again)  # what mleak record kept stays as it is
     ways = {prepared: [mleak, "report", "--inline", "--no-cache", unwound],
             direct: [mleak, "report", "--inline", "--no-cache", trace],
             "the same with --jobs 1": [mleak, "report", "--inline", "--no-cache", "-j", "1", trace],
-            first: ["sh", "-c", "rm -f %s.stacks && exec %s report --inline %s" % (trace, mleak, trace)],
+            first: ["sh", "-c", "rm -f %s.stacks && exec %s report --inline %s" % (again, mleak, again)],
             second: [mleak, "report", "--inline", trace],
-            "mleak unwind": [mleak, "unwind", "-o", os.path.join(folder, "again.mlk"), trace]}
+            "mleak unwind": [mleak, "unwind", "-o", os.path.join(folder, "further.mlk"), trace]}
     rss = run([mleak, "report", "--inline", "--no-cache", "--jobs", "2", trace])[2]
     if shutil.which("heaptrack") and os.path.exists(HEAPTRACK_INTERPRET):
         base = os.path.join(folder, "heap")

@@ -12,7 +12,8 @@ import unittest
 
 from cachetest import OWN, WITH_GROWTH
 from forevertest import Forever
-from mleaktest import AS_NOBODY, MLEAK_FAST, Case, needs_bpf, read_line, state_of, wait_until
+from mleaktest import AS_NOBODY, MLEAK_FAST, descendants, needs_bpf, read_line, state_of, wait_until
+from thentest import ThenCase
 from unwindtest import chunks_of
 
 VIEWS = ((), ("--format=folded",), ("--flat",), ("--growth",), ("--format=json",), ("--by=function",))
@@ -55,7 +56,7 @@ int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("op
 """
 
 
-class KeepCase(Case):
+class KeepCase(ThenCase):
     backend = "preload"
 
     def setUp(self):
@@ -80,16 +81,9 @@ class KeepCase(Case):
         self.assertEqual(read_line(recorder), "ready")
         return recorder
 
-    def keeper_of(self, recorder):
-        """The process that is to keep it: of those that run mleak, the one that was made first."""
-        own = os.readlink("/proc/%d/exe" % recorder.pid)
-        with open("/proc/%d/task/%d/children" % (recorder.pid, recorder.pid)) as children:
-            return next(pid for pid in map(int, children.read().split())
-                        if os.readlink("/proc/%d/exe" % pid) == own)
-
     def hold_keeper(self, recorder):
         """Have the process that is to keep it stopped, and the command end.  Returns it, which was told then."""
-        keeper = self.keeper_of(recorder)
+        keeper = self.then_of(recorder)
         os.kill(keeper, signal.SIGSTOP)
         wait_until(lambda: state_of(keeper) == "T", "it does not stop")
         folder = "/proc/%d/fd" % keeper
@@ -144,6 +138,25 @@ class KeepTest(KeepCase):
                 self.assertEqual(self.owns(), {WITH_GROWTH})
                 for view in VIEWS:
                     self.assertEqual(self.report(self.trace, *view), self.report(self.trace, "--no-cache", *view))
+
+    def test_what_was_unwound_stays_when_the_keeping_is_ended(self):
+        """By a signal to the recorder, and as the kernel ends what takes too much memory."""
+        program = self.build()
+        for to_recorder in True, False:
+            with self.subTest(to_recorder=to_recorder), open(self.path("out"), "wb") as out:
+                recorder = self.start_mleak("record", "--backend", self.backend, "-o", self.trace, "--unwind", "--",
+                                            program, "1500000", stdout=out, env=dict(os.environ, MLEAK_CACHE="auto"))
+                self.wait_for_words(recorder, "preparing")
+                if to_recorder:
+                    recorder.send_signal(signal.SIGINT)
+                else:
+                    for pid in descendants(recorder.pid)[-1:]:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
+                result = self.finish(recorder)
+                self.assertEqual(result.status, 23, result.err)
+                self.assertNotIn("stays as it was recorded", result.err)
+                self.assertRegex(self.mleak("info", self.trace).out, r"(?m)^unwound +yes$")
 
     def test_only_where_it_takes_time(self):
         many = self.build()
@@ -203,7 +216,7 @@ class KeepTest(KeepCase):
         for told in False, True:
             with self.subTest(told=told):
                 recorder = self.waiting("trap 'exit 7' TERM; echo ready; read x; exit 7", ("--duration=100ms",))
-                keeper = self.keeper_of(recorder)
+                keeper = self.then_of(recorder)
                 self.wait_for_words(recorder, "mleak waits for the command")
                 with open("/proc/%d/stat" % keeper) as stat:
                     self.assertEqual(stat.read().rpartition(")")[2].split()[16], "0", "it has become nice")
@@ -254,18 +267,9 @@ class KeepTest(KeepCase):
         self.assertNotIn("preparing", self.recorded("true", preexec_fn=limit))
         self.assert_nothing_kept()
 
-    def pipe_has_ended(self, recorder):
-        """Has @recorder closed the pipe to the process, the only one that it has of its own?"""
-        folder = "/proc/%d/fd" % recorder.pid
-        try:
-            return not any(int(fd) > 2 and os.readlink(os.path.join(folder, fd)).startswith("pipe:")
-                           for fd in os.listdir(folder))
-        except OSError:
-            return True
-
     def test_without_its_process_all_else_is_as_ever(self):
         recorder = self.waiting()
-        os.kill(self.keeper_of(recorder), signal.SIGKILL)
+        os.kill(self.then_of(recorder), signal.SIGKILL)
         recorder.stdin.write(b"\n")
         result = self.finish(recorder)
         self.assertEqual(result.status, 7, result.err)
@@ -300,13 +304,14 @@ class KeepByProbesTest(KeepTest):
     def test_not_of_a_process_that_goes_on(self):
         """Its time is not for reports, unless it is to be unwound."""
         target = Forever(self)
-        for options, wanted in ((), False), (("--unwind",), True):
-            with self.subTest(options=options):
-                self.trace = self.path("x%d.mlk" % wanted)
+        for options, number, wanted in (((), signal.SIGINT, False), (("--unwind",), signal.SIGINT, True),
+                                        (("--unwind",), signal.SIGTERM, False)):
+            with self.subTest(options=options, number=number):
+                self.trace = self.path("x%d%d.mlk" % (number, wanted))
                 recorder = self.start_mleak("record", "-p", str(target.pid), "-o", self.trace, *options,
                                             env=dict(os.environ, MLEAK_CACHE="always"))
                 wait_until(lambda: "alloc" in self.mleak("script", self.trace).out, "nothing is recorded")
-                recorder.send_signal(signal.SIGINT)
+                recorder.send_signal(number)
                 self.assertEqual(self.finish(recorder).status, 0)
                 self.assertEqual(os.path.exists(self.trace + ".stacks"), wanted)
 

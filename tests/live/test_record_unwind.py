@@ -9,11 +9,12 @@ import unittest
 from forevertest import Forever
 from mleaktest import (AS_NOBODY, Case, command_of, descendants, needs_bpf, parse_answers,
                        parse_folded, read_line, state_of, wait_until)
+from thentest import ThenCase
 
 VIEWS = ((), ("--format=folded",), ("--by=thread",), ("--growth",), ("--format=json",))
 
 
-class RecordUnwindTest(Case):
+class RecordUnwindTest(ThenCase):
     backend = "preload"
 
     def recorded(self, *argv, options=(), status=0, **others):
@@ -32,13 +33,6 @@ class RecordUnwindTest(Case):
                                     stdin=-1)
         self.assertEqual(read_line(recorder), "ready")
         return recorder
-
-    def unwinder_of(self, recorder):
-        """The process that is to unwind: of those that run mleak, the one that was made first."""
-        own = os.readlink("/proc/%d/exe" % recorder.pid)
-        with open("/proc/%d/task/%d/children" % (recorder.pid, recorder.pid)) as children:
-            return next(pid for pid in map(int, children.read().split())
-                        if os.readlink("/proc/%d/exe" % pid) == own)
 
     def info(self, trace):
         return self.mleak("info", trace).out
@@ -74,8 +68,8 @@ class RecordUnwindTest(Case):
     def test_a_signal_that_ends_the_recording_does_not_end_the_unwinding(self):
         """As a terminal sends it: to the recorder, its command and the process that is to unwind."""
         recorder = self.start()
-        os.kill(self.unwinder_of(recorder), signal.SIGHUP)
-        for pid in self.unwinder_of(recorder), command_of(recorder.pid), recorder.pid:
+        os.kill(self.then_of(recorder), signal.SIGHUP)
+        for pid in self.then_of(recorder), command_of(recorder.pid), recorder.pid:
             os.kill(pid, signal.SIGINT)
         result = self.finish(recorder)
         self.assertIn("unwound the stacks of", result.err)
@@ -83,7 +77,7 @@ class RecordUnwindTest(Case):
 
     def test_a_signal_to_the_recorder_ends_the_unwinding(self):
         recorder = self.start()
-        unwinder = self.unwinder_of(recorder)
+        unwinder = self.then_of(recorder)
         os.kill(unwinder, signal.SIGSTOP)
         recorder.stdin.write(b"\n")
         self.wait_for_words(recorder, "now run: mleak report")
@@ -104,15 +98,6 @@ class RecordUnwindTest(Case):
         self.assertNotIn("unwound", self.info(self.path("x.mlk")))
         self.assertEqual(os.listdir(self.dir), ["x.mlk"])
 
-    def pipe_has_ended(self, recorder):
-        """Has @recorder closed the pipe to its unwinder, the only one that it has of its own?"""
-        folder = "/proc/%d/fd" % recorder.pid
-        try:
-            return not any(int(fd) > 2 and os.readlink(os.path.join(folder, fd)).startswith("pipe:")
-                           for fd in os.listdir(folder))
-        except OSError:
-            return True
-
     def test_a_setting_for_reports_is_not_in_the_way(self):
         trace, _, said = self.recorded("true", env=dict(os.environ, MLEAK_CACHE="nonsense"))
         self.assertIn("unwound the stacks of", said)
@@ -120,7 +105,7 @@ class RecordUnwindTest(Case):
 
     def test_without_its_process_the_trace_stays_as_it_was_recorded(self):
         recorder = self.start("--drop-raw")
-        os.kill(self.unwinder_of(recorder), signal.SIGKILL)
+        os.kill(self.then_of(recorder), signal.SIGKILL)
         recorder.stdin.write(b"\n")
         result = self.finish(recorder)
         self.assertEqual(result.status, 125, result.err)
