@@ -1,6 +1,7 @@
 """Names in the report: fetched over the network only when asked for, inlined functions, warnings."""
 
 import http.server
+import json
 import os
 import re
 import shutil
@@ -67,8 +68,8 @@ class Server:
 
 
 class NamesTest(Case):
-    def build(self, *flags):
-        self.write("program.c", SOURCE)
+    def build(self, *flags, source=SOURCE):
+        self.write("program.c", source)
         subprocess.run(["gcc", "-O2", "-g", *flags, "-o", "program", "program.c"], cwd=self.dir,
                        check=True)
         return self.path("program")
@@ -162,6 +163,16 @@ class InlineTest(NamesTest):
         self.assertIn(";work;serve (inlined);fill (inlined) ",
                       self.mleak("diff", "--inline", "--folded", trace, trace).out)
         self.assertNotIn("inlined", self.report(trace))
+
+    def test_a_frame_of_two_stacks_has_its_inlined_functions_in_both(self):
+        self.build(source=SOURCE.replace(b"\treturn !argv", b"\twork(argc);\n\treturn !argv"))
+        trace, _ = self.record(self.path("program"))
+        document = json.loads(self.report(trace, "--inline", "--format=json"))
+        frames = [(f["function"], f.get("line"), f.get("inlined", False)) for f in document["frames"]]
+        paths = [[frames[i] for i in stack["frames"]] for stack in document["stacks"]]
+        inner = [("fill", 3, True), ("serve", 6, True), ("work", 11, False)]
+        mains = [next(f for f in path if f[0] == "main") for path in paths if path[:3] == inner]
+        self.assertEqual(sorted(mains), [("main", 17, False), ("main", 18, False)])
 
 
 @either_backend
