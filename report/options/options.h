@@ -90,8 +90,8 @@ int report_opts_parse(struct report_opts *opts, int argc, char **argv);
  * that is none of its values. */
 int report_opts_cache(struct report_opts *opts);
 
-/* Set *@mode as $MLEAK_CACHE says: CACHE_AUTO if it says nothing.  Returns false, and sets that, too,
- * if it is none of its values. */
+/* Set *@mode as $MLEAK_CACHE says: CACHE_AUTO if it says nothing.  Returns false, and sets that,
+ * too, if it is none of its values. */
 bool cache_mode_read(enum cache_mode *mode);
 
 /* Does the report tell of the pointers in memory? */
