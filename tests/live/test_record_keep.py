@@ -56,6 +56,11 @@ int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("op
 """
 
 
+def blocks_sigterm(pid):
+    with open("/proc/%d/status" % pid) as status:
+        return masks_of(status.read())["SigBlk"] >> signal.SIGTERM - 1 & 1
+
+
 class KeepCase(ThenCase):
     backend = "preload"
 
@@ -218,9 +223,7 @@ class KeepTest(KeepCase):
                                         "1500000", stdout=out, env=dict(os.environ, MLEAK_CACHE="auto"),
                                         preexec_fn=block)
             self.wait_for_words(recorder, "preparing")
-            with open("/proc/%d/status" % descendants(recorder.pid)[-1]) as status:
-                blocked = masks_of(status.read())["SigBlk"]
-            self.assertEqual(blocked >> signal.SIGTERM - 1 & 1, 0)
+            wait_until(lambda: not blocks_sigterm(descendants(recorder.pid)[-1]), "it keeps that blocked")
             self.assertEqual(self.finish(recorder).status, 23)
 
     def test_while_the_command_goes_on_nothing_is_made(self):
