@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,13 +169,17 @@ static void clean_up(const struct mlk_place *place)
 /* Set place->part.  Returns 0 or -ENAMETOOLONG. */
 static int name_part(struct mlk_place *place)
 {
-	int len =
-		snprintf(place->part, sizeof(place->part), "%s.part%d", place->name, (int)getpid());
+	char part[sizeof(place->part)];
+	int len = snprintf(part, sizeof(part), "%s.part%d", place->name, (int)getpid());
 
-	if (len > 0 && (size_t)len < sizeof(place->part))
-		return 0;
-	place->part[0] = '\0';
-	return -ENAMETOOLONG;
+	if (len <= 0 || (size_t)len >= sizeof(part))
+		return -ENAMETOOLONG;
+	/* A signal handler removes what has this name, and half of it may be another file's: the
+	 * trace, or the one that is to be replaced. */
+	memcpy(place->part + 1, part + 1, (size_t)len);
+	atomic_thread_fence(memory_order_release);
+	*(volatile char *)place->part = part[0];
+	return 0;
 }
 
 /* A way to a file without a name, by which it can be given one. */
@@ -382,6 +387,7 @@ void mlk_place_close(struct mlk_place *place)
 {
 	if (place->fd >= 0) {
 		mlk_place_forget(place);
+		place->part[0] = '\0'; /* for a handler: the folder's number may soon be another's */
 		flock(place->fd, LOCK_UN); /* for processes that inherited the descriptor */
 		close(place->fd);
 	}

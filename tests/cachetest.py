@@ -10,6 +10,36 @@ USERS = [path for path in GOLDEN if "kernel" not in path]
 LIBC = b"/usr/lib/x86_64-linux-gnu/libc.so.6"
 MORE_VIEWS = VIEWS + [[], ["--format=json"], ["--format=html"], ["--lost"], ["--at", "1ms"], ["--cost", "peak"]]
 
+# A library for file systems without O_TMPFILE; a program stops when it has made a file, if so asked.
+NAMED = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+int openat(int dir, const char *path, int flags, ...)
+{
+	int (*real)(int, const char *, int, ...) = dlsym(RTLD_NEXT, "openat");
+	va_list args;
+	int mode, fd;
+
+	va_start(args, flags);
+	mode = va_arg(args, int);
+	va_end(args);
+	if ((flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	fd = real(dir, path, flags, mode);
+	if (flags & O_EXCL && getenv("STOP_THERE"))
+		raise(SIGSTOP);
+	return fd;
+}
+int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("openat")));
+"""
+
 
 class CacheCase(UnwindCase):
     def setUp(self):

@@ -1,24 +1,14 @@
 /* keep_results.c - after a recording: what the first report needs, kept beside the trace */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "format/cache.h"
 #include "mleak.h"
 #include "report/base/memory.h"
-#include "report/cache/cache_file.h"
 #include "report/cache/stack_cache.h"
 #include "report/report_run.h"
 
 /* A report of more takes longer than anybody wants to wait for who did not ask for it. */
 #define MOST_EVENTS 30000000
-
-/* Where files need names from the beginning, what is not whole is not to stay. */
-static void on_signal(int signal_number)
-{
-	cache_file_forget();
-	signal(signal_number, SIG_DFL);
-	raise(signal_number);
-}
 
 static uint64_t count_events(struct mlk_reader *trace)
 {
@@ -65,7 +55,6 @@ void keep_results(const char *path)
 		opts.quiet = log_is_quiet();
 		unsetenv("DEBUGINFOD_URLS"); /* no library may go to the network by itself */
 		memory_limit(opts.max_memory);
-		signal(SIGTERM, on_signal);
 		if (report_run_open(&job, &opts, path, NULL) == EXIT_OK)
 			replay_and_keep(&job);
 	}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,30 @@
 #define OTHERS_MAY_WRITE 022
 
 static const struct mlk_place *volatile written; /* for a signal handler; NULL: none is */
+
+/* They end a process that knows nothing better. */
+static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
+
+/* Where files need names from the beginning, what is not whole is not to stay. */
+static void on_signal(int signal_number)
+{
+	const struct mlk_place *place = written;
+
+	if (place)
+		mlk_place_forget(place);
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
+/* Have the handler @to where it is @from. */
+static void change_handlers(void (*from)(int), void (*to)(int))
+{
+	struct sigaction now;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		if (!sigaction(signals[i], NULL, &now) && now.sa_handler == from)
+			signal(signals[i], to);
+}
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -69,6 +94,15 @@ static bool is_believed(const struct cache_file *file, const struct stat *st)
 	       (st->st_uid == geteuid() || !st->st_uid || st->st_uid == file->trace.st_uid);
 }
 
+/* The trace may have been made private since. */
+static void take_access(const struct cache_file *file, int fd, const struct stat *st)
+{
+	const mode_t allowed = (file->trace.st_mode & 0444) | 0600, mode = st->st_mode & 07777;
+
+	if (mode & ~allowed)
+		(void)!fchmod(fd, mode & allowed);
+}
+
 int cache_file_open(struct cache_file *file)
 {
 	int dir = open_folder(file), fd;
@@ -83,6 +117,7 @@ int cache_file_open(struct cache_file *file)
 		return -1;
 	if (!fstat(fd, &st) && is_believed(file, &st) && mlk_cache_check(fd)) {
 		file->old = st;
+		take_access(file, fd, &st);
 		return fd;
 	}
 	close(fd);
@@ -107,6 +142,7 @@ int cache_file_create(struct cache_file *file)
 		return MLK_E_OTHER;
 	close(dir);
 	written = &file->place;
+	change_handlers(SIG_DFL, on_signal);
 	/* where no cache was found, no file may have the name: none has the number 0 */
 	err = mlk_place_open(&file->place, file->path, &file->old);
 	if (err || is_beside(file->place.dir, file))
@@ -143,16 +179,10 @@ int cache_file_commit(struct cache_file *file)
 void cache_file_drop(struct cache_file *file)
 {
 	mlk_place_close(&file->place);
-	if (written == &file->place)
-		written = NULL;
-}
-
-void cache_file_forget(void)
-{
-	const struct mlk_place *place = written;
-
-	if (place)
-		mlk_place_forget(place);
+	if (written != &file->place)
+		return;
+	written = NULL;
+	change_handlers(on_signal, SIG_DFL);
 }
 
 void cache_file_release(struct cache_file *file)

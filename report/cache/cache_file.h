@@ -28,13 +28,13 @@ struct cache_file {
 int cache_file_find(struct cache_file *file, const struct mlk_reader *trace, const char *path);
 
 /* Open the cache for reading, if one is there that may be believed.  Returns a file descriptor,
- * or -1. */
+ * or -1.  Who may not read the trace any more may not read the cache from now on, either. */
 int cache_file_open(struct cache_file *file);
 
 /*
  * Create the file of a new cache: file->place.fd, open for writing, without the name.  A cache that
- * is there must be the user's to replace; other files are not.  Returns 0, -errno, or as
- * mlk_place_open().
+ * is there must be the user's to replace; other files are not.  Until it has the name or is dropped,
+ * a signal that would end this process removes it first.  Returns 0, -errno, or as mlk_place_open().
  */
 int cache_file_create(struct cache_file *file);
 
@@ -44,10 +44,6 @@ int cache_file_commit(struct cache_file *file);
 
 /* Forget what is being written: nothing of it is left. */
 void cache_file_drop(struct cache_file *file);
-
-/* In a handler of a signal that ends the process: the same for the one of this process that is
- * being written, if it has a name. */
-void cache_file_forget(void);
 
 /* Release what @file holds. */
 void cache_file_release(struct cache_file *file);

@@ -90,13 +90,15 @@ static int mix_program(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* By what a module is unwound, wherever its image was found. */
+/* By what a module is unwound, wherever its image was found.  Symbols tell where V8's builtins are,
+ * and a stripped file has the build-id of the one that has them. */
 static uint64_t mix_sections(uint64_t digest, const struct dwunw *dw, uint32_t module)
 {
 	static const char *const names[] = {".eh_frame_hdr", ".eh_frame",  ".debug_frame",
 					    ".zdebug_frame", ".gopclntab", ".text",
 					    ".init",	     ".fini",	   ".plt",
-					    ".plt.sec",	     ".plt.got"};
+					    ".plt.sec",	     ".plt.got",  ".symtab",
+					    ".dynsym"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		size_t len;

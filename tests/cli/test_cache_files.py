@@ -3,11 +3,12 @@
 import os
 import resource
 import shutil
+import signal
 import stat
 import subprocess
 
-from mleaktest import AS_NOBODY
-from cachetest import CacheCase
+from mleaktest import AS_NOBODY, MLEAK_FAST, state_of, wait_until
+from cachetest import NAMED, CacheCase
 
 NOBODY, OTHER = 65534, 12345
 
@@ -92,6 +93,15 @@ class FileTest(CacheCase):
                              (expected, OTHER, OTHER + 1))
             os.unlink(self.cache)
 
+    def test_who_may_not_read_the_trace_any_more(self):
+        """A trace that was made private: a report that finds its cache makes that private, too."""
+        os.chmod(self.path_of, 0o644)
+        self.make()
+        for mode, expected in (0o640, 0o640), (0o666, 0o640), (0o600, 0o600):
+            os.chmod(self.path_of, mode)
+            self.cached(self.path_of)
+            self.assertEqual(stat.S_IMODE(os.stat(self.cache).st_mode), expected)
+
     def test_where_nothing_can_be_written(self):
         os.chmod(self.dir, 0o755)
         os.chmod(self.path_of, 0o644)
@@ -160,6 +170,25 @@ class FileTest(CacheCase):
             self.assertIn(sorted(os.listdir(self.dir)), (["x.mlk"], ["x.mlk", "x.mlk.stacks"]))
             self.assertEqual(self.cached(self.path_of), plain)
             os.unlink(self.cache)
+
+    def test_one_that_is_ended_leaves_nothing_where_files_need_names(self):
+        library = self.path("named.so")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, self.write("named.c", NAMED.encode())], check=True)
+        env = dict(os.environ, MLEAK_CACHE="always", LD_PRELOAD=library, STOP_THERE="1")
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE:
+            with self.subTest(number=number):
+                # sanitizers are to come first of what is preloaded
+                process = self.spawn([MLEAK_FAST, "report", "--no-pager", self.path_of], env=env,
+                                     stdout=subprocess.DEVNULL)
+                wait_until(lambda process=process: state_of(process.pid) == "T", "it makes no file")
+                self.assertEqual(self.parts(), ["x.mlk.stacks.part%d" % process.pid])
+                process.send_signal(number)
+                process.send_signal(signal.SIGCONT)
+                self.assertEqual(self.finish(process).status, -number)
+                self.assertEqual(self.parts(), [])
+
+    def parts(self):
+        return [name for name in os.listdir(self.dir) if ".part" in name]
 
     def test_what_a_killed_one_left_is_removed(self):
         """Where files without a name cannot be, it has one of its process."""

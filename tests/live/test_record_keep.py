@@ -10,7 +10,7 @@ import subprocess
 import termios
 import unittest
 
-from cachetest import OWN, WITH_GROWTH
+from cachetest import NAMED, OWN, WITH_GROWTH
 from forevertest import Forever
 from mleaktest import AS_NOBODY, MLEAK_FAST, descendants, masks_of, needs_bpf, read_line, state_of, wait_until
 from thentest import ThenCase
@@ -29,30 +29,6 @@ int main(int argc, char **argv)
 	}
 	return 23;
 }
-"""
-
-
-NAMED = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-int openat(int dir, const char *path, int flags, ...)
-{
-	int (*real)(int, const char *, int, ...) = dlsym(RTLD_NEXT, "openat");
-	va_list args;
-	int mode;
-
-	va_start(args, flags);
-	mode = va_arg(args, int);
-	va_end(args);
-	if ((flags & O_TMPFILE) != O_TMPFILE)
-		return real(dir, path, flags, mode);
-	errno = EOPNOTSUPP;
-	return -1;
-}
-int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("openat")));
 """
 
 
