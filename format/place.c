@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -323,6 +323,32 @@ static int replace(struct mlk_place *place)
 	return err;
 }
 
+/* Is @name a cache beside a trace, of this user? */
+static bool is_own_cache(const struct mlk_place *place, const char *name)
+{
+	int fd = openat(place->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	bool is = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+		  mlk_cache_check(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
+/* The trace is now called @old: so is its cache, which is of no use to another trace. */
+static void keep_cache(const struct mlk_place *place, const char *old)
+{
+	char from[OLD_MAX + sizeof(MLK_CACHE_SUFFIX)], to[sizeof(from)];
+
+	snprintf(from, sizeof(from), "%s" MLK_CACHE_SUFFIX, place->name);
+	snprintf(to, sizeof(to), "%s" MLK_CACHE_SUFFIX, old);
+	if (is_own_cache(place, to))
+		unlinkat(place->dir, to, 0);
+	if (is_own_cache(place, from))
+		(void)!renameat2(place->dir, from, place->dir, to, RENAME_NOREPLACE);
+}
+
 /* Keep the file that has the name, and is held, as NAME.old.  Returns as mlk_place_take(). */
 static int keep_old(struct mlk_place *place)
 {
@@ -331,6 +357,8 @@ static int keep_old(struct mlk_place *place)
 
 	if (!err && renameat(place->dir, place->name, place->dir, old))
 		err = -errno;
+	if (!err)
+		keep_cache(place, old);
 	let_go(held);
 	return err;
 }
@@ -387,7 +415,8 @@ void mlk_place_close(struct mlk_place *place)
 {
 	if (place->fd >= 0) {
 		mlk_place_forget(place);
-		place->part[0] = '\0'; /* for a handler: the folder's number may soon be another's */
+		place->part[0] =
+			'\0'; /* for a handler: the folder's number may soon be another's */
 		flock(place->fd, LOCK_UN); /* for processes that inherited the descriptor */
 		close(place->fd);
 	}

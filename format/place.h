@@ -32,8 +32,9 @@ int mlk_place_open(struct mlk_place *place, const char *path, const struct stat 
 
 /*
  * Give the file its name.  A file that has it must be a regular one of this user that no process is
- * writing.  It is kept as NAME.old, for which the same holds.  Or, if @instead is not NULL, it must
- * be the file that this describes, of whatever user, which is replaced.
+ * writing.  It is kept as NAME.old, for which the same holds, and its cache with it.  Or, if
+ * @instead is not NULL, it must be the file that this describes, of whatever user, which is
+ * replaced.
  *
  * Returns 0, -errno, MLK_E_NO_FILE, MLK_E_USER, MLK_E_BUSY (another process writes a trace to it)
  * or MLK_E_OTHER (it is not @instead).

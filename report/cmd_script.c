@@ -123,7 +123,8 @@ int cmd_script(int argc, char **argv)
 		"in the name are printed as '_', no name as '-'.  See "
 		"mleak-script(1).\n\n";
 
-	return events_command(argc, argv,
-			      &(struct events_command){
-				      .rows = script_option, .help = help, .print = print_events});
+	return events_command(
+		argc, argv,
+		&(struct events_command){
+			.rows = script_option, .help = help, .warns = true, .print = print_events});
 }

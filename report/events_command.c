@@ -10,6 +10,7 @@
 #include "report/base/text.h"
 #include "report/terminal/pager.h"
 #include "report/trace/open_trace.h"
+#include "report/warnings.h"
 
 /* What the options say. */
 struct wishes {
@@ -61,6 +62,8 @@ int events_command(int argc, char **argv, const struct events_command *command)
 			log_error("cannot read '%s' at byte %" PRIu64 ": %s", shown,
 				  mlk_reader_offset(trace), mlk_strerror(err));
 		status = err ? EXIT_USAGE : finish_output(&wishes);
+		if (!err && command->warns)
+			warn_of_gaps(shown, trace);
 	}
 	mlk_reader_free(trace);
 	free(shown);

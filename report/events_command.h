@@ -9,6 +9,7 @@
 struct events_command {
 	option_rows *rows; /* --help, and perhaps --follow */
 	const char *help;  /* before the options */
+	bool warns;	   /* of events that are missing: they have no lines */
 	/* Print @trace on stdout; @follow: as long as it grows.  Returns 0, -ENOMEM or -errno of
 	 * read(2). */
 	int (*print)(struct mlk_reader *trace, bool follow);

@@ -94,11 +94,10 @@ static int mix_program(struct dl_phdr_info *info, size_t size, void *arg)
  * and a stripped file has the build-id of the one that has them. */
 static uint64_t mix_sections(uint64_t digest, const struct dwunw *dw, uint32_t module)
 {
-	static const char *const names[] = {".eh_frame_hdr", ".eh_frame",  ".debug_frame",
-					    ".zdebug_frame", ".gopclntab", ".text",
-					    ".init",	     ".fini",	   ".plt",
-					    ".plt.sec",	     ".plt.got",  ".symtab",
-					    ".dynsym"};
+	static const char *const names[] = {
+		".eh_frame_hdr", ".eh_frame", ".debug_frame", ".zdebug_frame", ".gopclntab",
+		".text",	 ".init",     ".fini",	      ".plt",	       ".plt.sec",
+		".plt.got",	 ".symtab",   ".dynsym"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		size_t len;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/base/sizes.h"
 #include "report/context/sampling_text.h"
@@ -13,6 +14,9 @@
 #define SURE	     4 /* standard errors of a sample */
 #define ELSEWHERE    "not the recorded blocks: stacks, mappings, older blocks, or another allocator"
 #define IS_NO_MALLOC "it is not malloc"
+#define MAY_BE_RINGS                                                                             \
+	IS_NO_MALLOC "; mleak's own rings are a part of it: 'record --ring-size 64K' has small " \
+		     "ones"
 
 /* Do the totals have all allocations? */
 static bool is_complete(const struct report_data *export)
@@ -77,6 +81,19 @@ static enum mlk_memory_value what_grew(const struct mlk_memory *first,
 	return most;
 }
 
+/* The library and injected code write events into memory that the recorder shares. */
+static bool has_rings(const struct mlk_meta *meta)
+{
+	return !strcmp(meta->backend, "preload") || !strcmp(meta->backend, "inject");
+}
+
+static const char *why(enum mlk_memory_value part, const struct mlk_meta *meta)
+{
+	if (part == MLK_MEMORY_ANON)
+		return ELSEWHERE;
+	return part == MLK_MEMORY_SHMEM && has_rings(meta) ? MAY_BE_RINGS : IS_NO_MALLOC;
+}
+
 int memory_answer(struct memory_answer *answer, const struct report_data *export)
 {
 	const struct replay *leaks = export->leaks;
@@ -102,7 +119,7 @@ int memory_answer(struct memory_answer *answer, const struct report_data *export
 		answer->what = NULL;
 		return -ENOMEM;
 	}
-	answer->why = part == MLK_MEMORY_ANON ? ELSEWHERE : IS_NO_MALLOC;
+	answer->why = why(part, export->meta);
 	return 0;
 }
 

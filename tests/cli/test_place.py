@@ -95,6 +95,24 @@ class RecordPlaceTest(PlaceCase):
                      status=125)
         self.assertEqual(self.read("precious"), b"precious")
 
+    def record(self):
+        result = self.mleak("record", "--backend", "preload", "--no-cache", "-q", "-o", self.path("x.mlk"), "--",
+                            "true")
+        self.assertEqual(result.status, 0, result.err)
+
+    def test_what_is_kept_keeps_its_cache(self):
+        self.write("x.mlk", self.read(self.trace))
+        self.mleak("report", self.path("x.mlk"), env=dict(os.environ, MLEAK_CACHE="always"))
+        before = self.read("x.mlk.stacks")
+        self.record()
+        self.assertEqual(self.files(), ["x.mlk", "x.mlk.old", "x.mlk.old.stacks"])
+        self.assertEqual(self.read("x.mlk.old.stacks"), before)
+        # that of the one that is gone goes, but nothing else of that name
+        self.write("x.mlk.stacks", b"a file of the user's own")
+        self.record()
+        self.assertEqual(self.files(), ["x.mlk", "x.mlk.old", "x.mlk.stacks"])
+        self.assertEqual(self.read("x.mlk.stacks"), b"a file of the user's own")
+
     def test_a_running_recording_keeps_its_file(self):
         """Two more with the same name: one made it FILE.old, the other replaced that."""
         first = self.start()

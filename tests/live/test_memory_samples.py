@@ -11,6 +11,34 @@ from memorytest import (ANON, AVAILABLE, ESRCH, FILE, MAPPED, MIB, PAGE_TABLES, 
                         MemoryCase)
 from mleaktest import command_of, needs_bpf, read_line, wait_until
 
+THREADS = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static pthread_barrier_t all;
+static void *work(void *arg)
+{
+	for (int i = 0; i < 300000; i++) {
+		void *volatile p = malloc(47);
+		free(p);
+	}
+	pthread_barrier_wait(&all);
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[8];
+	pthread_barrier_init(&all, NULL, 8);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	puts("ready");
+	fflush(stdout);
+	return getchar() != EOF;
+}
+"""
+
 
 @both_backends
 class MemoryTest(MemoryCase):
@@ -56,21 +84,25 @@ class MemoryTest(MemoryCase):
         self.assertEqual([int(text.replace(",", "")) for text in told.groups()],
                          [len(samples), min(resident), max(resident)])
 
+    def grow(self, command):
+        """Record a target that grows by 67 MiB, as @command says.  Returns the report, and its RSS before and after."""
+        record, pid = self.start_recorded()
+        _, begin = self.tell(record, "heap", 1)
+        _, resident = self.tell(record, command, 67)
+        self.sample_from_now(self.trace, pid)
+        self.end_target(record)
+        self.assertGreater(resident - begin, 66 * MIB)
+        return self.mleak("report", self.trace).out, resident
+
     def test_growth_by_a_file_is_told_and_by_blocks_is_not(self):
         for command, told in ("file", True), ("heap", False):
             with self.subTest(command=command):
-                record, pid = self.start_recorded()
-                _, begin = self.tell(record, "heap", 1)
-                _, resident = self.tell(record, command, 67)
-                self.sample_from_now(self.trace, pid)
-                self.end_target(record)
-                report = self.mleak("report", self.trace).out
+                report, resident = self.grow(command)
                 self.assertEqual("most of it files; at most " in report, told, report)
                 self.assertEqual("\n    it is not malloc\n" in report, told)
                 timeline = self.mleak("report", "--timeline", "--format=csv", self.trace).out
                 last = timeline.splitlines()[-1].split(",")
                 self.assertAlmostEqual(int(last[3]), resident, delta=MIB)
-                self.assertGreater(resident - begin, 66 * MIB)
 
     def test_a_short_command_has_a_sample_at_its_start(self):
         trace, _ = self.record("/bin/true")
@@ -78,6 +110,21 @@ class MemoryTest(MemoryCase):
         self.assertGreaterEqual(len(samples), 2)
         self.assertGreater(samples[0].values[RSS], 0)
         self.assertEqual(samples[-1].error, ESRCH)
+
+
+class RingsTest(MemoryCase):
+    def test_shared_memory_may_be_the_recorder_s_own(self):
+        """By the preloaded library the rings of many threads are most of what a program has."""
+        program, self.trace = self.path("threads"), self.path("x.mlk")
+        subprocess.run(["gcc", "-O1", "-pthread", "-o", program, self.write("threads.c", THREADS.encode())], check=True)
+        record = self.start_mleak("record", "--backend", "preload", "-o", self.trace, "--", program,
+                                  stdin=subprocess.PIPE)
+        self.assertEqual(read_line(record), "ready")
+        self.sample_from_now(self.trace, command_of(record.pid))
+        self.end_target(record)
+        report = self.mleak("report", self.trace).out
+        self.assertIn("most of it shared memory; at most ", report)
+        self.assertIn("\n    it is not malloc; mleak's own rings are a part of it: ", report)
 
 
 @needs_bpf

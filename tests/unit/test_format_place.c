@@ -1,4 +1,4 @@
-/* test_format_place.c - what a signal handler may remove, at each instruction of what makes a file */
+/* test_format_place.c - what a signal handler may remove while a file is made */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

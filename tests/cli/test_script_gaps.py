@@ -1,0 +1,37 @@
+"""`mleak script`, which has a line for each event, says which events it does not have any more."""
+
+from mleaktest import Case
+from trace_reader import EVENTS
+from unwindtest import CHUNK_HEADER, FILE_HEADER, GOLDEN, chunks_of
+
+
+class GapsTest(Case):
+    def setUp(self):
+        super().setUp()
+        with open(GOLDEN[1], "rb") as golden:
+            self.data = golden.read()
+
+    def says(self, data, *lines):
+        path = self.write("x.mlk", bytes(data))
+        result = self.mleak("script", path)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertEqual(len(result.err.splitlines()), len(lines), result.err)
+        for line in lines:
+            self.assertRegex(result.err, r"(?m)^mleak: warning: '%s' %s$" % (path, line))
+
+    def test_of_a_whole_one_nothing(self):
+        self.says(self.data)
+
+    def test_a_chunk_that_is_damaged(self):
+        data, at = bytearray(self.data), FILE_HEADER
+        for chunk in chunks_of(self.data):
+            if chunk.type == EVENTS:
+                data[at + CHUNK_HEADER + len(chunk.payload) // 2] ^= 0x11
+                break
+            at += CHUNK_HEADER + len(chunk.payload)
+        self.says(data, r"is damaged: 1 of its chunks are lost \(between .* of the recording\), and with them their "
+                        "events")
+
+    def test_one_that_is_cut(self):
+        self.says(self.data[:-7], r"is cut or damaged: \d+ bytes belong to no whole chunk and were skipped",
+                  r"has no end: .*")
