@@ -27,8 +27,7 @@
 #define TCACHE_BINS_AFTER 8
 #define MOST_TCACHE_BINS  128
 
-#define MOST_GROWN (UINT64_C(1) << 30) /* bytes, of the main arena's memory meanwhile */
-#define BASE_NEAR  (UINT64_C(1) << 20) /* so far behind the beginning of its memory, at most */
+#define BASE_NEAR (UINT64_C(1) << 20) /* so far behind the beginning of its memory, at most */
 
 static const char banner[] = "stable release version 2.";
 
@@ -89,8 +88,8 @@ static bool are_bins(const struct heap_memory *m, const uint8_t *bytes, uint64_t
 		uint64_t next = heap_word(bytes), before = heap_word(bytes + 8);
 		uint64_t own = at - GLIBC_HEADER;
 
-		if (next % 16 || before % 16 || (next != own && !heap_memory_range(m, next)) ||
-		    (before != own && !heap_memory_range(m, before)))
+		if (next % 16 || before % 16 || (next != own && !heap_memory_may_have(m, next)) ||
+		    (before != own && !heap_memory_may_have(m, before)))
 			return false;
 		empty += next == own && before == own;
 		half += (next == own) != (before == own);
@@ -106,7 +105,7 @@ static bool is_arena(const struct heap_memory *m, uint64_t address)
 	if (heap_memory_read(m, address, bytes, sizeof(bytes)))
 		return false;
 	return are_bins(m, bytes + BINS, address + BINS) &&
-	       heap_memory_range(m, heap_word(bytes + TOP)) &&
+	       heap_memory_may_have(m, heap_word(bytes + TOP)) &&
 	       heap_word(bytes + TOP) != address + BINS - GLIBC_HEADER;
 }
 
@@ -139,7 +138,7 @@ bool glibc_find_main(struct glibc *g, struct heap_memory *m, uint64_t from, uint
 			g->sbrk_base = word;
 			g->base_at = at;
 		}
-		if (found || !word || word % 16 || at < BINS || !heap_memory_range(m, word) ||
+		if (found || !word || word % 16 || at < BINS || !heap_memory_may_have(m, word) ||
 		    heap_memory_read(m, at, bins, sizeof(bins)) || !are_bins(m, bins, at))
 			continue;
 		/* two words before the lists may look as the first one */
@@ -180,7 +179,7 @@ static int add_main(struct glibc *g, struct heap_memory *m)
 	/* it may have grown since its mappings were read */
 	top = glibc_top(m, g->main_arena);
 	top += read_word(m, top + 8) & ~UINT64_C(7);
-	if (top > end && top - end <= MOST_GROWN)
+	if (top > end && top - end <= HEAP_MOST_GROWN)
 		end = top;
 	return start ? add_region(g, start, end, g->main_arena) : 0;
 }

@@ -46,6 +46,10 @@ static void set_place(struct heap *h, const struct heap_place *place)
 	h->memory.pagemap = place->pagemap;
 	h->memory.ranges = place->ranges;
 	h->memory.nr = place->nr;
+	h->memory.brk_end = 0;
+	for (size_t i = 0; i < place->nr; i++)
+		if (!strcmp(place->ranges[i].path, "[heap]"))
+			h->memory.brk_end = place->ranges[i].end;
 	h->memory.stop = place->stop;
 	heap_memory_forget(&h->memory);
 }

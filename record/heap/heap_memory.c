@@ -142,6 +142,12 @@ const struct mlk_range *heap_memory_range(const struct heap_memory *m, uint64_t 
 	return low && address < m->ranges[low - 1].end ? &m->ranges[low - 1] : NULL;
 }
 
+bool heap_memory_may_have(const struct heap_memory *m, uint64_t address)
+{
+	return heap_memory_range(m, address) ||
+	       (m->brk_end && address >= m->brk_end && address - m->brk_end < HEAP_MOST_GROWN);
+}
+
 uint64_t heap_word(const uint8_t *bytes)
 {
 	uint64_t word;

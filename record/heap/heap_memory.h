@@ -12,11 +12,14 @@
 #define HEAP_WINDOW (64u << 10) /* bytes that are read at once */
 #define HEAP_PAGE   4096u
 
+#define HEAP_MOST_GROWN (UINT64_C(1) << 30) /* bytes */
+
 /* A process's memory.  Zero but for the first members: nothing was read yet. */
 struct heap_memory {
 	int mem, pagemap;		/* /proc/PID/mem and pagemap, borrowed */
 	const struct mlk_range *ranges; /* what is writable, ascending; borrowed */
 	size_t nr;
+	uint64_t brk_end;	  /* of [heap] when they were listed; 0: there was none */
 	const _Atomic bool *stop; /* end early; NULL: never */
 	uint64_t at;		  /* where the window begins */
 	size_t len;		  /* bytes in it */
@@ -50,6 +53,10 @@ void heap_memory_forget(struct heap_memory *m);
 
 /* The range that holds @address, or NULL. */
 const struct mlk_range *heap_memory_range(const struct heap_memory *m, uint64_t address);
+
+/* May the process have memory at @address? What brk(2) gives may have grown by up to
+ * HEAP_MOST_GROWN since the ranges were listed. */
+bool heap_memory_may_have(const struct heap_memory *m, uint64_t address);
 
 /* The word at @bytes. */
 uint64_t heap_word(const uint8_t *bytes);

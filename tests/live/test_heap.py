@@ -31,6 +31,25 @@ print("ready", flush=True)
 time.sleep(1000)
 """
 
+GROWS = """
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *volatile keep[1000];
+int main(void)
+{
+	struct pollfd end = {.events = POLLIN};
+	for (int i = 0; i < 24000; i++)
+		keep[i % 1000] = malloc(47);
+	printf("lost %d %d\\nready\\n", 23000, 23000 * 56);
+	fflush(stdout);
+	for (int n = 0; n < 10000 && !poll(&end, 1, 10); n++)
+		for (int i = 0; i < 1000; i++)
+			keep[i] = malloc(47);
+	return 0;
+}
+"""
+
 
 def pages_of(pid):
     """Pages that the kernel has in memory for the process, of its anonymous mappings."""
@@ -192,6 +211,15 @@ class HeapTest(HeapCase):
         program = self.build()
         for _ in range(3):
             self.check(program, "churn")
+
+    def test_a_program_that_grows_meanwhile(self):
+        """Its heap has grown beyond the mappings that were read when the allocator is looked for."""
+        program = self.path("grows")
+        subprocess.run(["gcc", "-O1", "-o", program, self.write("grows.c", GROWS.encode())], check=True)
+        process, told = self.begin([program])
+        trace, result = self.reach(process)
+        self.assertRegex(result.out, r"(?m)^  of blocks of glibc(?: 2\.\d\d)? from before the recording, ")
+        self.assertGreaterEqual(self.lost(trace)[0], told["lost"][0])
 
     def test_what_is_not_asked_for_is_not_in_the_tree(self):
         process, _ = self.begin([self.build()])
