@@ -62,7 +62,8 @@ int events_command(int argc, char **argv, const struct events_command *command)
 			log_error("cannot read '%s' at byte %" PRIu64 ": %s", shown,
 				  mlk_reader_offset(trace), mlk_strerror(err));
 		status = err ? EXIT_USAGE : finish_output(&wishes);
-		if (!err && command->warns)
+		/* who reads no more of it needs no warning */
+		if (!err && command->warns && !ferror(stdout))
 			warn_of_gaps(shown, trace);
 	}
 	mlk_reader_free(trace);

@@ -14,7 +14,7 @@
 static const struct mlk_place *volatile written; /* for a signal handler; NULL: none is */
 
 /* They end a process that knows nothing better. */
-static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
+static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /* Where files need names from the beginning, what is not whole is not to stay. */
 static void on_signal(int signal_number)

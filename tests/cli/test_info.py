@@ -68,7 +68,9 @@ class InfoTest(ReaderCase):
         cut = self.write("cut.mlk", whole[:len(whole) * 3 // 4])
         text = self.run_on("info", cut)
         self.assertRegex(text, r"(?m)^ended +no: killed, or cut$")
-        self.run_on("script", cut)
+        result = self.mleak("script", cut)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertGreater(len(result.out.splitlines()), 0)
 
     def test_a_closed_pipe_is_a_quiet_end(self):
         result = self.finish(self.spawn(["bash", "-c", "set -o pipefail; '%s' script '%s' | head -n 1"

@@ -35,3 +35,9 @@ class GapsTest(Case):
     def test_one_that_is_cut(self):
         self.says(self.data[:-7], r"is cut or damaged: \d+ bytes belong to no whole chunk and were skipped",
                   r"has no end: .*")
+
+    def test_who_reads_no_more_is_told_nothing(self):
+        path = self.write("x.mlk", self.data[:-7])
+        result = self.finish(self.spawn(["bash", "-c", "'%s' script --follow '%s' | head -n 1" % (self.program, path)]))
+        self.assertEqual((result.status, result.err), (0, ""))
+        self.assertEqual(len(result.out.splitlines()), 1)
