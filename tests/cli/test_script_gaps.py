@@ -38,6 +38,6 @@ class GapsTest(Case):
 
     def test_who_reads_no_more_is_told_nothing(self):
         path = self.write("x.mlk", self.data[:-7])
-        result = self.finish(self.spawn(["bash", "-c", "'%s' script --follow '%s' | head -n 1" % (self.program, path)]))
+        result = self.finish(self.spawn(["bash", "-c", "'%s' script '%s' | head -n 1" % (self.program, path)]))
         self.assertEqual((result.status, result.err), (0, ""))
         self.assertEqual(len(result.out.splitlines()), 1)
