@@ -15,13 +15,21 @@ THREADS = """
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 static pthread_barrier_t all;
+/* all of the stack is new each time, and so much goes through the ring */
+__attribute__((noipa)) static void *deep(int depth, int i)
+{
+	volatile char room[256];
+	void *p;
+	memset((void *)room, i, sizeof(room));
+	p = depth ? deep(depth - 1, i) : malloc(47);
+	return room[i % sizeof(room)] == (char)i ? p : NULL;
+}
 static void *work(void *arg)
 {
-	for (int i = 0; i < 300000; i++) {
-		void *volatile p = malloc(47);
-		free(p);
-	}
+	for (int i = 0; i < 1500; i++)
+		free(deep(20, i));
 	pthread_barrier_wait(&all);
 	return arg;
 }
