@@ -415,8 +415,8 @@ void mlk_place_close(struct mlk_place *place)
 {
 	if (place->fd >= 0) {
 		mlk_place_forget(place);
-		place->part[0] =
-			'\0'; /* for a handler: the folder's number may soon be another's */
+		/* for a handler: the folder's number may soon be another's */
+		place->part[0] = '\0';
 		flock(place->fd, LOCK_UN); /* for processes that inherited the descriptor */
 		close(place->fd);
 	}

@@ -19,6 +19,7 @@
 #include "record/privilege/privileges.h"
 #include "record/ptrace/tracer.h"
 #include "record/then_unwind.h"
+
 /* Leave to a process of its own what takes privileges while we record, and give them up.  @folder:
  * where traces are made; -1: none will be. */
 static void give_up_privileges(struct session *s, struct command *c, int folder)

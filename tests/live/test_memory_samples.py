@@ -92,25 +92,21 @@ class MemoryTest(MemoryCase):
         self.assertEqual([int(text.replace(",", "")) for text in told.groups()],
                          [len(samples), min(resident), max(resident)])
 
-    def grow(self, command):
-        """Record a target that grows by 67 MiB, as @command says.  Returns the report, and its RSS before and after."""
-        record, pid = self.start_recorded()
-        _, begin = self.tell(record, "heap", 1)
-        _, resident = self.tell(record, command, 67)
-        self.sample_from_now(self.trace, pid)
-        self.end_target(record)
-        self.assertGreater(resident - begin, 66 * MIB)
-        return self.mleak("report", self.trace).out, resident
-
     def test_growth_by_a_file_is_told_and_by_blocks_is_not(self):
         for command, told in ("file", True), ("heap", False):
             with self.subTest(command=command):
-                report, resident = self.grow(command)
+                record, pid = self.start_recorded()
+                _, begin = self.tell(record, "heap", 1)
+                _, resident = self.tell(record, command, 67)
+                self.sample_from_now(self.trace, pid)
+                self.end_target(record)
+                report = self.mleak("report", self.trace).out
                 self.assertEqual("most of it files; at most " in report, told, report)
                 self.assertEqual("\n    it is not malloc\n" in report, told)
                 timeline = self.mleak("report", "--timeline", "--format=csv", self.trace).out
                 last = timeline.splitlines()[-1].split(",")
                 self.assertAlmostEqual(int(last[3]), resident, delta=MIB)
+                self.assertGreater(resident - begin, 66 * MIB)
 
     def test_a_short_command_has_a_sample_at_its_start(self):
         trace, _ = self.record("/bin/true")
