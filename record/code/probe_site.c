@@ -1,7 +1,11 @@
 /* probe_site.c - exact byte patterns, and a search for jumps that would break their promise */
 #include "record/code/probe_site.h"
 
+#include <Zydis/Zydis.h>
 #include <string.h>
+
+#define LONGEST 15  /* bytes of an instruction */
+#define BEFORE	256 /* bytes from which on those before a jump are told apart */
 
 /* Does the kernel emulate the instruction at @p?  arch/x86/kernel/uprobes.c: branch_setup_xol_ops()
  * and push_setup_xol_ops(); what only later kernels emulate is left out. */
@@ -18,6 +22,8 @@ static bool is_emulated(const uint8_t *p, size_t len)
 }
 
 /* Registers by their number in an instruction's encoding, as bits. */
+#define RAX (1u << 0)
+#define RDX (1u << 2)
 #define RSP (1u << 4)
 
 /* The argument registers, in their order: rdi rsi rdx rcx r8 r9. */
@@ -69,6 +75,7 @@ static bool read_operands(const uint8_t *p, size_t len, uint8_t rex, struct oper
 /* What an instruction of one opcode byte writes, and how many bytes follow its operands. */
 struct effect {
 	bool known, writes_reg, writes_rm;
+	unsigned int writes; /* others */
 	size_t immediate;
 };
 
@@ -97,9 +104,12 @@ static struct effect effect_of(uint8_t opcode, const struct operands *o)
 		return (struct effect){.known = o->op == 4 || o->op == 5 || o->op == 7,
 				       .writes_rm = true,
 				       .immediate = 1};
-	case 0xf6: /* test $imm8, and $imm32 */
-	case 0xf7:
-		return (struct effect){.known = o->op == 0, .immediate = opcode == 0xf7 ? 4 : 1};
+	case 0xf6: /* test $imm8 */
+		return (struct effect){.known = o->op == 0, .immediate = 1};
+	case 0xf7: /* test $imm32; mul */
+		return (struct effect){.known = o->op == 0 || o->op == 4,
+				       .writes = o->op == 4 ? RAX | RDX : 0,
+				       .immediate = o->op == 0 ? 4 : 0};
 	default:
 		return (struct effect){.known = false};
 	}
@@ -132,7 +142,7 @@ static size_t harmless_len(const uint8_t *p, size_t len, unsigned int kept)
 	if (!read_operands(p + at + 1, len - at - 1, rex, &o))
 		return 0;
 	e = effect_of(p[at], &o);
-	if (!e.known || (e.writes_reg && kept & 1u << o.reg) ||
+	if (!e.known || kept & e.writes || (e.writes_reg && kept & 1u << o.reg) ||
 	    (e.writes_rm && (o.memory || kept & 1u << o.rm)))
 		return 0;
 	at += 1 + o.len + e.immediate;
@@ -180,6 +190,53 @@ static int64_t jump_target(const uint8_t *text, size_t text_len, size_t at)
 	return -1;
 }
 
+/* Are the @len bytes at @p prefixes of an instruction? */
+static bool are_prefixes(const uint8_t *p, size_t len)
+{
+	static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x64,
+					   0x65, 0x66, 0x67, 0xf2, 0xf3};
+
+	for (size_t i = 0; i < len; i++)
+		if ((p[i] & 0xf0) != 0x40 && !memchr(prefixes, p[i], sizeof(prefixes)))
+			return false;
+	return true;
+}
+
+/* Does an instruction begin at @at, or the opcode of one, if one begins at @from? */
+static bool leads_to(const ZydisDecoder *decoder, const uint8_t *text, size_t text_len, size_t from,
+		     size_t at)
+{
+	while (from < at) {
+		ZydisDecodedInstruction insn;
+
+		if (are_prefixes(text + from, at - from))
+			return true;
+		if (ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, text + from,
+							       text_len - from, &insn)))
+			from += insn.length;
+		else
+			from++;
+	}
+	return from == at;
+}
+
+/*
+ * May an instruction begin at @at?  Of as many bytes as the longest one has, one begins some
+ * instruction.  So one of the ways from there to @at is that of the code; the others mostly join it
+ * after a few instructions.
+ */
+static bool may_begin(const uint8_t *text, size_t text_len, size_t at)
+{
+	size_t from = at > BEFORE ? at - BEFORE : 0;
+	ZydisDecoder decoder;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (size_t i = 0; i < LONGEST && from + i <= at; i++)
+		if (leads_to(&decoder, text, text_len, from + i, at))
+			return true;
+	return false;
+}
+
 void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites, size_t nr,
 		      bool *hit)
 {
@@ -190,13 +247,14 @@ void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites,
 		lo = sites[i] < lo ? sites[i] : lo;
 		hi = sites[i] > hi ? sites[i] : hi;
 	}
-	/* From every byte: without a disassembler any may begin an instruction. */
+	/* From every byte: much of a file may be data or of no known function. */
 	for (size_t at = 0; nr && at < text_len; at++) {
 		int64_t target = jump_target(text, text_len, at);
 
 		if (target < (int64_t)lo || target > (int64_t)hi)
 			continue;
 		for (size_t i = 0; i < nr; i++)
-			hit[i] |= target == (int64_t)sites[i];
+			if (target == (int64_t)sites[i] && !hit[i])
+				hit[i] = may_begin(text, text_len, at);
 	}
 }

@@ -37,6 +37,18 @@ static void glibc_2_36_entries_are_known(void **state)
 	      false); /* munmap: mov $11,%eax; syscall */
 }
 
+static void glibc_2_43_entries_are_known(void **state)
+{
+	(void)state;
+	/* As objdump -d shows them in Debian's libc.so.6 of November 2026. */
+	check(FIND(1, 0x48, 0x85, 0xff, 0x78, 0x71), 3, true); /* malloc: test %rdi,%rdi; js */
+	check(FIND(2, 0x48, 0x89, 0xf8, 0x48, 0xf7, 0xe6, 0x0f, 0x80, 1, 2, 0, 0), 6,
+	      true); /* calloc: mov %rdi,%rax; mul %rsi; jo */
+	check(FIND(3, 0x48, 0x89, 0xf0, 0x48, 0xf7, 0xe2, 0x70, 0x10), 0,
+	      false); /* reallocarray: mov %rsi,%rax; mul %rdx, which has an argument */
+	check(FIND(2, 0x48, 0xf7, 0xf6, 0x70, 0x10), 0, false); /* div %rsi: may not end well */
+}
+
 static void entries_of_other_allocators_are_known(void **state)
 {
 	(void)state;
@@ -122,11 +134,40 @@ static void a_site_that_is_jumped_to_is_found_out(void **state)
 	for (int i = 0; i < 4; i++)
 		text[60001 + i] = (uint8_t)((uint32_t)(site - 60005) >> 8 * i);
 	assert_true(is_hit(text, sizeof(text), site));
-	text[60000] = 0xcc;
+	/* with a prefix before it */
+	text[59999] = 0xf2;
+	assert_true(is_hit(text, sizeof(text), site));
+	text[59999] = text[60000] = 0xcc;
 	text[10] = 0x0f;
 	text[11] = 0x84;
 	for (int i = 0; i < 4; i++)
 		text[12 + i] = (uint8_t)((uint32_t)(site - 16) >> 8 * i);
+	assert_true(is_hit(text, sizeof(text), site));
+}
+
+/* What looks as a jump within another instruction is none.  Debian's malloc of glibc 2.43 has such
+ * bytes before it: lea 0x107683(%rip),%rsi; lea 0x10781d(%rip),%rdi; call.
+ */
+static void bytes_within_an_instruction_are_no_jump(void **state)
+{
+	static const uint8_t code[] =
+		{
+			0x48, 0x8d, 0x35, 0x83, 0x76, 0x10, 0x00, 0x48, 0x8d,
+			0x3d, 0x1d, 0x78, 0x10, 0x00, 0xe8, 0xa0, 0x3e, 0xf9,
+			0xff, 0x48, 0x85, 0xff, 0x78, 0x71, /* the site: it is where the bytes 0x76
+							       0x10 would lead */
+		};
+	const size_t at = 300, site = at + 22;
+	uint8_t text[1000];
+
+	(void)state;
+	memset(text, 0x90, sizeof(text));
+	memcpy(text + at, code, sizeof(code));
+	assert_int_equal(at + 4 + 2 + 0x10, site);
+	assert_false(is_hit(text, sizeof(text), site));
+	text[at + 3] = 0xcc; /* now the lea is another one, which ends where it did */
+	assert_false(is_hit(text, sizeof(text), site));
+	text[at] = text[at + 1] = text[at + 2] = text[at + 3] = 0x90; /* and now there is none */
 	assert_true(is_hit(text, sizeof(text), site));
 }
 
@@ -159,11 +200,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(glibc_2_36_entries_are_known),
+		cmocka_unit_test(glibc_2_43_entries_are_known),
 		cmocka_unit_test(entries_of_other_allocators_are_known),
 		cmocka_unit_test(endbr64_is_stepped_over),
 		cmocka_unit_test(what_changes_an_argument_or_the_stack_is_not_stepped_over),
 		cmocka_unit_test(the_length_of_operands_is_right),
 		cmocka_unit_test(a_site_that_is_jumped_to_is_found_out),
+		cmocka_unit_test(bytes_within_an_instruction_are_no_jump),
 		cmocka_unit_test(functions_that_end_early_are_safe),
 	};
 
