@@ -208,6 +208,11 @@ check-kernels: deps
 	$(Q)$(SUBMAKE) all samples $(GUEST) $(GUEST_UNIT)
 	$(Q)python3 tests/kernels/check.py --build $(O)
 
+## check-glibc: record programs that run with the C libraries of Debian 13 and of sid (fetches 4 MB, then takes 3 minutes)
+check-glibc: deps
+	$(Q)$(SUBMAKE) all
+	$(Q)python3 tests/glibc/check.py --build $(O)
+
 # Unit tests link what they need out of an archive of everything; its main() goes by another name.
 $(O)/tests/unit/mleak.o: mleak.c
 	$(call say,CC,$<)
@@ -241,4 +246,4 @@ $(O)/tests/unit/test_fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_%.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-graphs acceptance-inject acceptance-frames acceptance-load check-kernels
+.PHONY: check check-live check-unit build-check build-tests servers fuzz acceptance acceptance-cfi acceptance-reach acceptance-graphs acceptance-inject acceptance-frames acceptance-load check-kernels check-glibc

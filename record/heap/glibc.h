@@ -1,4 +1,4 @@
-/* glibc.h - glibc's malloc in another process, versions 2.31 to 2.41, without symbols
+/* glibc.h - glibc's malloc in another process, versions 2.31 to 2.43, without symbols
  *
  * Names are those of glibc's malloc/malloc.c and malloc/arena.c.  All that is read may change
  * meanwhile, or be anything at all.
@@ -14,13 +14,17 @@
 #include "record/heap/heap_list.h"
 #include "record/heap/heap_memory.h"
 
-#define GLIBC_FASTBINS	  10   /* of struct malloc_state, as the next: */
-#define GLIBC_BINS	  127  /* pairs of words */
-#define GLIBC_ARENA_BYTES 2200 /* its size */
-#define GLIBC_HEADER	  16   /* from a chunk to its block: its size is the word before that */
-#define GLIBC_MIN_CHUNK	  32   /* bytes */
-#define GLIBC_KEYS	  256
-#define GLIBC_UNKNOWN	  0
+#define GLIBC_FASTBINS	10  /* of struct malloc_state before version 2.43, as the next: */
+#define GLIBC_BINS	127 /* pairs of words */
+#define GLIBC_HEADER	16  /* from a chunk to its block: its size is the word before that */
+#define GLIBC_MIN_CHUNK 32  /* bytes */
+#define GLIBC_KEYS	256
+#define GLIBC_UNKNOWN	0
+
+/* struct malloc_state: from its beginning to its lists; and from these on its size */
+#define GLIBC_TO_BINS	112
+#define GLIBC_TO_BINS_2 24 /* from version 2.43 on: it has no lists by size, fastbins, any more */
+#define GLIBC_BINS_ON	2088
 
 /* Memory in which chunks lie one behind the other. */
 struct glibc_region {
@@ -33,6 +37,7 @@ struct glibc_region {
 struct glibc {
 	int minor;	     /* of the version, or GLIBC_UNKNOWN */
 	uint64_t main_arena; /* 0: there is none, or it has no memory yet */
+	uint64_t to_bins;    /* GLIBC_TO_BINS or GLIBC_TO_BINS_2 */
 	uint64_t sbrk_base;  /* where the main arena's memory begins; 0: not known, as the next */
 	uint64_t base_at;    /* address of that word, mp_.sbrk_base */
 	struct mlk_heap_arena *arenas;
@@ -81,8 +86,8 @@ int glibc_look_at_free(struct glibc *g, struct heap_memory *m, const struct heap
 
 /* The top chunk of the arena at @arena; how much memory it got from the system; how much blocks
  * have that have mappings of their own.  0: not known. */
-uint64_t glibc_top(const struct heap_memory *m, uint64_t arena);
-uint64_t glibc_system_memory(const struct heap_memory *m, uint64_t arena);
+uint64_t glibc_top(const struct glibc *g, const struct heap_memory *m, uint64_t arena);
+uint64_t glibc_system_memory(const struct glibc *g, const struct heap_memory *m, uint64_t arena);
 uint64_t glibc_mapped_memory(const struct glibc *g, const struct heap_memory *m);
 
 /* Forget all. */

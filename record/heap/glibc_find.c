@@ -7,13 +7,12 @@
 #include "record/heap/glibc.h"
 
 #define OLDEST 31 /* versions whose memory is laid out as here */
-#define NEWEST 41
+#define NEWEST 43
 
-/* struct malloc_state, from its beginning. */
-#define TOP	   96
-#define BINS	   112
-#define NEXT	   2160
-#define SYSTEM_MEM 2184
+/* struct malloc_state, from its lists on: before them, and behind. */
+#define TOP_BEFORE 16
+#define NEXT	   2048
+#define SYSTEM_MEM 2072
 
 /* struct heap_info: the memory of other arenas lies at multiples of HEAP_MAX. */
 #define HEAP_MAX   (UINT64_C(64) << 20)
@@ -63,19 +62,25 @@ static uint64_t read_word(const struct heap_memory *m, uint64_t address)
 	return heap_memory_read(m, address, &word, sizeof(word)) ? 0 : word;
 }
 
-uint64_t glibc_top(const struct heap_memory *m, uint64_t arena)
+uint64_t glibc_top(const struct glibc *g, const struct heap_memory *m, uint64_t arena)
 {
-	return read_word(m, arena + TOP);
+	return read_word(m, arena + g->to_bins - TOP_BEFORE);
 }
 
-uint64_t glibc_system_memory(const struct heap_memory *m, uint64_t arena)
+uint64_t glibc_system_memory(const struct glibc *g, const struct heap_memory *m, uint64_t arena)
 {
-	return read_word(m, arena + SYSTEM_MEM);
+	return read_word(m, arena + g->to_bins + SYSTEM_MEM);
 }
 
 uint64_t glibc_mapped_memory(const struct glibc *g, const struct heap_memory *m)
 {
 	return g->base_at ? read_word(m, g->base_at - MAPPED_BEFORE) : 0;
+}
+
+/* May @word lead to a chunk, or is it the list's @own address? */
+static bool is_link(const struct heap_memory *m, uint64_t word, uint64_t own)
+{
+	return word == own || (word % 16 == 0 && heap_memory_may_have(m, word));
 }
 
 /* Are these @bytes, which lie at @at, the lists of an arena? An empty one points to itself, as if
@@ -88,8 +93,7 @@ static bool are_bins(const struct heap_memory *m, const uint8_t *bytes, uint64_t
 		uint64_t next = heap_word(bytes), before = heap_word(bytes + 8);
 		uint64_t own = at - GLIBC_HEADER;
 
-		if (next % 16 || before % 16 || (next != own && !heap_memory_may_have(m, next)) ||
-		    (before != own && !heap_memory_may_have(m, before)))
+		if (!is_link(m, next, own) || !is_link(m, before, own))
 			return false;
 		empty += next == own && before == own;
 		half += (next == own) != (before == own);
@@ -97,16 +101,35 @@ static bool are_bins(const struct heap_memory *m, const uint8_t *bytes, uint64_t
 	return empty > 0 && half < 2;
 }
 
-/* Is there an arena at @address that has memory? */
-static bool is_arena(const struct heap_memory *m, uint64_t address)
+/* Has the arena whose lists are at @bins memory? */
+static bool has_memory(const struct heap_memory *m, uint64_t bins)
 {
-	uint8_t bytes[GLIBC_ARENA_BYTES];
+	uint64_t top = read_word(m, bins - TOP_BEFORE);
 
-	if (heap_memory_read(m, address, bytes, sizeof(bytes)))
-		return false;
-	return are_bins(m, bytes + BINS, address + BINS) &&
-	       heap_memory_may_have(m, heap_word(bytes + TOP)) &&
-	       heap_word(bytes + TOP) != address + BINS - GLIBC_HEADER;
+	return top != bins - GLIBC_HEADER && heap_memory_may_have(m, top);
+}
+
+/* Is there another arena at @address? It lies at the beginning of its memory. */
+static bool is_other(const struct heap_memory *m, uint64_t address)
+{
+	uint64_t heap = address & ~(HEAP_MAX - 1);
+
+	return (address - heap == HEAP_INFO || address - heap == HEAP_INFO2) &&
+	       heap_memory_range(m, address) && read_word(m, heap) == address;
+}
+
+/* Do the arenas from the main one at @first on lead from one to the next and back to it, if each
+ * has its lists @to_bins behind its beginning? */
+static bool is_ring(const struct heap_memory *m, uint64_t first, uint64_t to_bins)
+{
+	uint64_t at = first;
+
+	for (unsigned int i = 0; i < MLK_MAX_HEAP_ARENAS; i++) {
+		at = read_word(m, at + to_bins + NEXT);
+		if (at == first || !is_other(m, at))
+			return at == first;
+	}
+	return false;
 }
 
 /* Is @address that of mp_.sbrk_base, which is @base? */
@@ -138,16 +161,23 @@ bool glibc_find_main(struct glibc *g, struct heap_memory *m, uint64_t from, uint
 			g->sbrk_base = word;
 			g->base_at = at;
 		}
-		if (found || !word || word % 16 || at < BINS || !heap_memory_may_have(m, word) ||
+		if (found || at < GLIBC_TO_BINS || !is_link(m, word, at - GLIBC_HEADER) ||
 		    heap_memory_read(m, at, bins, sizeof(bins)) || !are_bins(m, bins, at))
 			continue;
 		/* two words before the lists may look as the first one */
 		if (are_bins(m, bins + 16, at + 16))
 			continue;
 		found = true;
-		g->main_arena = is_arena(m, at - BINS) ? at - BINS : 0;
+		g->to_bins = is_ring(m, at - GLIBC_TO_BINS_2, GLIBC_TO_BINS_2) ? GLIBC_TO_BINS_2
+									       : GLIBC_TO_BINS;
+		g->main_arena = has_memory(m, at) ? at - g->to_bins : 0;
 	}
 	return found;
+}
+
+static uint64_t arena_bytes(const struct glibc *g)
+{
+	return g->to_bins + GLIBC_BINS_ON;
 }
 
 static int add_region(struct glibc *g, uint64_t start, uint64_t end, uint64_t arena)
@@ -177,27 +207,18 @@ static int add_main(struct glibc *g, struct heap_memory *m)
 	if (g->sbrk_base >= start && g->sbrk_base < end)
 		start = (g->sbrk_base + 15) & ~UINT64_C(15);
 	/* it may have grown since its mappings were read */
-	top = glibc_top(m, g->main_arena);
+	top = glibc_top(g, m, g->main_arena);
 	top += read_word(m, top + 8) & ~UINT64_C(7);
 	if (top > end && top - end <= HEAP_MOST_GROWN)
 		end = top;
 	return start ? add_region(g, start, end, g->main_arena) : 0;
 }
 
-/* Is there another arena at @address? It lies at the beginning of its memory. */
-static bool is_other(const struct heap_memory *m, uint64_t address)
-{
-	uint64_t heap = address & ~(HEAP_MAX - 1);
-
-	return (address - heap == HEAP_INFO || address - heap == HEAP_INFO2) &&
-	       heap_memory_range(m, address) && read_word(m, heap) == address;
-}
-
 /* What the arena at @arena says that it has, beyond the regions from @first on; a page at least. */
 static uint64_t lost_of(const struct glibc *g, const struct heap_memory *m, uint64_t arena,
 			size_t first)
 {
-	uint64_t all = glibc_system_memory(m, arena);
+	uint64_t all = glibc_system_memory(g, m, arena);
 
 	for (size_t i = first; i < g->nr_regions; i++) {
 		uint64_t size = g->regions[i].end - g->regions[i].start;
@@ -210,7 +231,7 @@ static uint64_t lost_of(const struct glibc *g, const struct heap_memory *m, uint
 /* The memory of the arena at @arena, heap by heap, from that of its top on. */
 static int add_heaps(struct glibc *g, struct heap_memory *m, uint64_t arena)
 {
-	uint64_t first = arena & ~(HEAP_MAX - 1), heap = glibc_top(m, arena) & ~(HEAP_MAX - 1);
+	uint64_t first = arena & ~(HEAP_MAX - 1), heap = glibc_top(g, m, arena) & ~(HEAP_MAX - 1);
 	const size_t before = g->nr_regions;
 	int err = 0;
 
@@ -220,7 +241,7 @@ static int add_heaps(struct glibc *g, struct heap_memory *m, uint64_t arena)
 		if (read_word(m, heap) != arena || size > HEAP_MAX || size % HEAP_PAGE)
 			break;
 		if (heap == first)
-			start = ((arena + GLIBC_ARENA_BYTES + 15) & ~UINT64_C(15));
+			start = (arena + arena_bytes(g) + 15) & ~UINT64_C(15);
 		err = add_region(g, start, heap + size, arena);
 		if (heap == first)
 			return err;
@@ -244,9 +265,9 @@ int glibc_find_arenas(struct glibc *g, struct heap_memory *m)
 		}
 		if (grow_array(&g->arenas, g->nr_arenas, &g->room_arenas, sizeof(*g->arenas)))
 			return -ENOMEM;
-		g->arenas[g->nr_arenas++] = (struct mlk_heap_arena){at, GLIBC_ARENA_BYTES};
+		g->arenas[g->nr_arenas++] = (struct mlk_heap_arena){at, arena_bytes(g)};
 		err = at == g->main_arena ? add_main(g, m) : add_heaps(g, m, at);
-		at = read_word(m, at + NEXT);
+		at = read_word(m, at + g->to_bins + NEXT);
 		if (at == g->main_arena)
 			break;
 	}

@@ -5,31 +5,73 @@
  * no chunk of its size is believed to be in use.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/heap/glibc.h"
 
-#define FASTBINS 16 /* of struct malloc_state */
-#define BINS	 112
-#define KEY	 8 /* of a chunk in a thread's cache: behind the pointer to the next one */
-
-/* struct tcache_perthread_struct: a block of its own. */
-#define CACHE_BINS    64
-#define CACHE_SIZE    (CACHE_BINS * 10 + 8) /* usable bytes of its block */
-#define CACHE_ENTRIES (CACHE_BINS * 2)	    /* where they begin */
+#define FASTBINS 16 /* of struct malloc_state, before version 2.43 */
+#define KEY	 8  /* of a chunk in a thread's cache: behind the pointer to the next one */
 
 #define TRIES	  8
 #define MOST_BINS 65536 /* chunks of all bins of an arena that are followed */
 
-/* A list of free chunks, all of which have blocks of @size bytes. */
+/*
+ * struct tcache_perthread_struct, a block of its own: a u16 for each list, and the lists.  From
+ * version 2.42 on some are for larger blocks, each list for those of many sizes.
+ */
+#define SMALL_BINS 64
+#define CACHE_BINS 76 /* at most */
+#define LARGEST	   (4u << 20)
+
+struct cache_kind {
+	unsigned int bins, entries; /* lists, and where they begin */
+	uint64_t size;		    /* usable bytes of the block */
+	int from, to;		    /* versions; GLIBC_UNKNOWN may be any */
+};
+
+static const struct cache_kind cache_kinds[] = {
+	{SMALL_BINS, SMALL_BINS * 2, SMALL_BINS * 10 + 8, 0, 41},
+	{CACHE_BINS, CACHE_BINS * 2, CACHE_BINS * 10, 42, INT_MAX},
+};
+
+/* What kind of cache a block of @size bytes may be; NULL: it is none. */
+static const struct cache_kind *cache_kind_of(const struct glibc *g, uint64_t size)
+{
+	for (size_t i = 0; i < sizeof(cache_kinds) / sizeof(*cache_kinds); i++) {
+		const struct cache_kind *kind = &cache_kinds[i];
+
+		if (size == kind->size &&
+		    (g->minor == GLIBC_UNKNOWN || (g->minor >= kind->from && g->minor <= kind->to)))
+			return kind;
+	}
+	return NULL;
+}
+
+/* The blocks that a list of free chunks may have. */
 struct free_list {
 	const struct glibc *g;
 	struct heap_memory *m;
 	struct heap_list *list;
-	uint64_t size;
-	uint8_t state; /* of those in it */
+	uint64_t least, most; /* their size */
+	uint8_t state;	      /* of those in it */
 };
+
+/* List @i of threads' caches, or of those by size. */
+static void set_sizes(struct free_list *f, unsigned int i)
+{
+	f->least = f->most = 24u + 16u * i;
+	if (i >= SMALL_BINS) {
+		f->least = 24u + 16u * SMALL_BINS;
+		f->most = LARGEST;
+	}
+}
+
+static bool has_size(const struct free_list *f, const struct heap_block *block)
+{
+	return block->size >= f->least && block->size <= f->most;
+}
 
 /* From version 2.32 on a pointer to the next is mangled by its own place. */
 static bool is_mangled(const struct glibc *g)
@@ -47,7 +89,7 @@ static bool next_of(const struct free_list *f, uint64_t place, uint64_t word, ui
 	if (!address)
 		return true;
 	*next = heap_list_find(f->list, address + head);
-	return *next && (*next)->size == f->size;
+	return *next && has_size(f, *next);
 }
 
 /* Follow the list that begins with the block at @address; the pointers lead to what is @head bytes
@@ -58,7 +100,7 @@ static bool follow(const struct free_list *f, uint64_t address, uint64_t head)
 
 	if (!address)
 		return true;
-	if (!block || block->size != f->size)
+	if (!block || !has_size(f, block))
 		return false;
 	while (block) {
 		uint64_t word, place = block->address;
@@ -107,17 +149,19 @@ static bool knows_key(const struct glibc *g)
 
 /* Can @entries be those of a thread's cache, and not all empty? A list's first block has the list's
  * size; some may be new. */
-static bool are_entries(const struct heap_list *list, const uint64_t *entries)
+static bool are_entries(const struct heap_list *list, const uint64_t *entries, unsigned int nr)
 {
 	int found = 0, strange = 0;
 
-	for (int i = 0; i < CACHE_BINS; i++) {
+	for (unsigned int i = 0; i < nr; i++) {
+		struct free_list f = {0};
 		const struct heap_block *block =
 			entries[i] ? heap_list_find(list, entries[i]) : NULL;
 
 		if (entries[i] % 16)
 			return false;
-		if (block && block->size == 24u + 16u * (unsigned int)i)
+		set_sizes(&f, i);
+		if (block && has_size(&f, block))
 			found++;
 		else
 			strange += entries[i] != 0;
@@ -125,14 +169,14 @@ static bool are_entries(const struct heap_list *list, const uint64_t *entries)
 	return found > strange;
 }
 
-/* Is @block a thread's cache? */
+/* Is @block a thread's cache of that kind? */
 static bool is_cache(const struct heap_memory *m, const struct heap_list *list,
-		     const struct heap_block *block, uint64_t *entries)
+		     const struct heap_block *block, const struct cache_kind *kind,
+		     uint64_t *entries)
 {
-	return block->size == CACHE_SIZE &&
-	       (block->state == MLK_HEAP_USED || block->state == MLK_HEAP_OWN) &&
-	       !heap_memory_read(m, block->address + CACHE_ENTRIES, entries, CACHE_BINS * 8) &&
-	       are_entries(list, entries);
+	return (block->state == MLK_HEAP_USED || block->state == MLK_HEAP_OWN) &&
+	       !heap_memory_read(m, block->address + kind->entries, entries, kind->bins * 8) &&
+	       are_entries(list, entries, kind->bins);
 }
 
 /* The bit of a list of blocks of @size bytes; 0: there is none. */
@@ -144,37 +188,44 @@ static uint64_t bit_of(uint64_t size)
 static void mark_cache(struct glibc *g, struct heap_memory *m, struct heap_list *list,
 		       struct heap_block *cache)
 {
-	struct free_list f = {g, m, list, 0, MLK_HEAP_CACHED};
+	const struct cache_kind *kind = cache_kind_of(g, cache->size);
+	struct free_list f = {.g = g, .m = m, .list = list, .state = MLK_HEAP_CACHED};
 	uint64_t entries[CACHE_BINS], key;
 	bool is = false;
 
-	for (int try = 0; !is && try < TRIES && cache->size == CACHE_SIZE; try++)
-		is = is_cache(m, list, cache, entries);
+	for (int try = 0; kind && !is && try < TRIES; try++)
+		is = is_cache(m, list, cache, kind, entries);
 	if (!is)
 		return;
 	cache->state = MLK_HEAP_OWN;
-	for (int i = 0; i < CACHE_BINS; i++) {
-		f.size = 24u + 16u * (unsigned int)i;
+	for (unsigned int i = 0; i < kind->bins; i++) {
+		set_sizes(&f, i);
 		if (entries[i] && !heap_memory_read(m, entries[i] + KEY, &key, sizeof(key)))
 			add_key(g, key);
 		/* what is missed has a key */
 		for (int try = 0; try < TRIES && !follow(&f, entries[i], 0); try++)
-			if (heap_memory_read(m, cache->address + CACHE_ENTRIES + 8 * (size_t)i,
+			if (heap_memory_read(m, cache->address + kind->entries + 8 * (size_t)i,
 					     &entries[i], 8))
 				break;
 	}
+}
+
+/* Lists by size: an arena has no others from version 2.43 on. */
+static unsigned int nr_fastbins(const struct glibc *g)
+{
+	return g->to_bins == GLIBC_TO_BINS ? GLIBC_FASTBINS : 0;
 }
 
 /* Follow the lists of an arena by size, which lead from chunk to chunk. */
 static void mark_fast(struct glibc *g, struct heap_memory *m, struct heap_list *list, size_t number)
 {
 	const uint64_t arena = g->arenas[number].address;
-	struct free_list f = {g, m, list, 0, MLK_HEAP_FAST};
+	struct free_list f = {.g = g, .m = m, .list = list, .state = MLK_HEAP_FAST};
 
-	for (int i = 0; i < GLIBC_FASTBINS; i++) {
+	for (unsigned int i = 0; i < nr_fastbins(g); i++) {
 		bool followed = false;
 
-		f.size = 24u + 16u * (unsigned int)i;
+		set_sizes(&f, i);
 		for (int try = 0; try < TRIES && !followed; try++) {
 			uint64_t first;
 
@@ -183,7 +234,7 @@ static void mark_fast(struct glibc *g, struct heap_memory *m, struct heap_list *
 			followed = follow(&f, first, GLIBC_HEADER);
 		}
 		if (!followed)
-			g->broken[number] |= bit_of(f.size);
+			g->broken[number] |= bit_of(f.least);
 	}
 }
 
@@ -201,7 +252,7 @@ int glibc_mark_free(struct glibc *g, struct heap_memory *m, struct heap_list *li
 	if (!g->broken)
 		return -ENOMEM;
 	for (size_t i = 0; i < list->nr && !heap_memory_stopped(m); i++)
-		if (list->v[i].size == CACHE_SIZE && list->v[i].state == MLK_HEAP_USED)
+		if (list->v[i].state == MLK_HEAP_USED)
 			mark_cache(g, m, list, &list->v[i]);
 	for (size_t i = 0; i < g->nr_arenas && !heap_memory_stopped(m); i++)
 		mark_fast(g, m, list, i);
@@ -266,16 +317,17 @@ static void gather_list(struct gather *a, uint64_t address, uint64_t head, bool 
 
 static void gather_arena(struct gather *a, uint64_t arena)
 {
-	uint8_t bytes[GLIBC_ARENA_BYTES];
+	uint8_t bytes[GLIBC_TO_BINS + GLIBC_BINS * 16];
+	const uint8_t *bins = bytes + a->g->to_bins;
 	int left = MOST_BINS;
 
-	if (heap_memory_read(a->m, arena, bytes, sizeof(bytes)))
+	if (heap_memory_read(a->m, arena, bytes, a->g->to_bins + GLIBC_BINS * 16))
 		return;
-	for (int i = 0; i < GLIBC_FASTBINS && !a->err; i++)
+	for (unsigned int i = 0; i < nr_fastbins(a->g) && !a->err; i++)
 		gather_list(a, heap_word(bytes + FASTBINS + 8 * i), GLIBC_HEADER, false);
 	for (int i = 0; i < GLIBC_BINS && !a->err; i++) {
-		uint64_t bin = arena + BINS + 16 * (uint64_t)i - GLIBC_HEADER;
-		uint64_t chunk = heap_word(bytes + BINS + 16 * i);
+		uint64_t bin = arena + a->g->to_bins + 16 * (uint64_t)i - GLIBC_HEADER;
+		uint64_t chunk = heap_word(bins + 16 * i);
 
 		while (chunk != bin && left-- > 0 && gather_block(a, chunk + GLIBC_HEADER))
 			if (heap_memory_read(a->m, chunk + GLIBC_HEADER, &chunk, sizeof(chunk)))
@@ -289,12 +341,13 @@ int glibc_look_at_free(struct glibc *g, struct heap_memory *m, const struct heap
 	struct gather a = {.g = g, .m = m, .list = list};
 
 	for (size_t i = 0; i < caches->nr && !a.err; i++) {
+		const struct cache_kind *kind = cache_kind_of(g, caches->v[i].size);
 		uint64_t entries[CACHE_BINS];
 
-		if (heap_memory_read(m, caches->v[i].address + CACHE_ENTRIES, entries,
-				     sizeof(entries)))
+		if (!kind || heap_memory_read(m, caches->v[i].address + kind->entries, entries,
+					      kind->bins * 8))
 			continue;
-		for (int bin = 0; bin < CACHE_BINS && !a.err; bin++)
+		for (unsigned int bin = 0; bin < kind->bins && !a.err; bin++)
 			gather_list(&a, entries[bin], 0, true);
 	}
 	for (size_t i = 0; i < g->nr_arenas && !a.err; i++)

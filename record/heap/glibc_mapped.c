@@ -12,10 +12,11 @@
 #include "record/heap/glibc.h"
 #include "record/target/pages.h"
 
-#define IS_MAPPED  2u
-#define SIZE_BITS  7u
-#define SUMMED	   256
-#define MOST_PAGES (UINT64_C(1) << 24) /* that are looked at */
+#define IS_MAPPED     2u
+#define SIZE_BITS     7u
+#define IN_HUGE_PAGES 1u /* of the word before the size, from version 2.43 on */
+#define SUMMED	      256
+#define MOST_PAGES    (UINT64_C(1) << 24) /* that are looked at */
 
 /* The walk through all memory that may have some. */
 struct search {
@@ -43,16 +44,22 @@ static bool is_arenas(const struct glibc *g, uint64_t at)
 }
 
 /* Does a chunk begin at @at of which @lead bytes of its mapping lie before? *@bytes is the whole
- * mapping's size, which ends by @end. */
+ * mapping's size, which ends by @end; *@spare those behind the block.  From version 2.43 on the
+ * chunk's own size is less by a header, and as in an arena its last word is not the block's. */
 static bool is_chunk(const struct search *s, uint64_t at, uint64_t lead, uint64_t end,
-		     uint64_t *bytes)
+		     uint64_t *bytes, uint64_t *spare)
 {
 	uint64_t header[2], size;
 
+	*spare = 0;
 	if (at >= end || heap_memory_read_present(s->m, at, header, sizeof(header)) ||
-	    (header[1] & SIZE_BITS) != IS_MAPPED || header[0] != lead)
+	    (header[1] & SIZE_BITS) != IS_MAPPED || (header[0] & ~(uint64_t)IN_HUGE_PAGES) != lead)
 		return false;
 	size = header[1] & ~(uint64_t)SIZE_BITS;
+	if ((lead + size) % HEAP_PAGE) {
+		size += GLIBC_HEADER;
+		*spare = 8;
+	}
 	*bytes = lead + size;
 	return *bytes % HEAP_PAGE == 0 && size >= GLIBC_MIN_CHUNK && size <= end - at &&
 	       *bytes <= s->left;
@@ -63,10 +70,10 @@ static bool is_chunk(const struct search *s, uint64_t at, uint64_t lead, uint64_
 static uint64_t find_aligned(const struct search *s, uint64_t start, uint64_t bytes)
 {
 	for (uint64_t align = HEAP_PAGE; align && align <= bytes; align *= 2) {
-		uint64_t block = (start + GLIBC_HEADER + align - 1) & ~(align - 1), whole;
+		uint64_t block = (start + GLIBC_HEADER + align - 1) & ~(align - 1), whole, spare;
 
 		if (is_chunk(s, block - GLIBC_HEADER, block - GLIBC_HEADER - start, start + bytes,
-			     &whole) &&
+			     &whole, &spare) &&
 		    whole == bytes)
 			return block - GLIBC_HEADER;
 	}
@@ -94,14 +101,14 @@ static int add_block(struct search *s, uint64_t at, uint64_t bytes)
 /* Look at the page at @page for the beginning of a block. */
 static int look(struct search *s, uint64_t page, uint64_t end)
 {
-	uint64_t bytes, at;
+	uint64_t bytes, at, spare;
 
-	if (!is_chunk(s, page, 0, end, &bytes))
+	if (!is_chunk(s, page, 0, end, &bytes, &spare))
 		return 0;
 	at = find_aligned(s, page, bytes);
 	s->left -= bytes;
 	s->behind = page + bytes;
-	return add_block(s, at, bytes - (at - page));
+	return add_block(s, at, bytes - (at - page) - spare);
 }
 
 static int search_range(struct search *s, const struct mlk_range *range, struct pages *pages)

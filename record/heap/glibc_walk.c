@@ -81,7 +81,7 @@ static int add_top(struct chain *c)
 static bool is_top(struct chain *c)
 {
 	if (c->at == c->top)
-		c->top = glibc_top(c->m, c->region->address);
+		c->top = glibc_top(c->g, c->m, c->region->address);
 	if (c->at == c->top)
 		return true;
 	heap_memory_forget(c->m);
@@ -133,7 +133,7 @@ static int walk_once(struct chain *c)
 
 	heap_memory_forget(c->m);
 	c->at = c->region->start;
-	c->top = glibc_top(c->m, c->region->address);
+	c->top = glibc_top(c->g, c->m, c->region->address);
 	c->has_last = false;
 	while (more > 0 && c->region->end - c->at >= GLIBC_HEADER) {
 		if (heap_memory_stopped(c->m))
@@ -169,7 +169,7 @@ static int walk_region(struct glibc *g, struct heap_memory *m, struct heap_list 
 /* What the main arena has beyond brk(2)'s memory. */
 static uint64_t elsewhere(const struct glibc *g, const struct heap_memory *m)
 {
-	uint64_t all = g->main_arena ? glibc_system_memory(m, g->main_arena) : 0;
+	uint64_t all = g->main_arena ? glibc_system_memory(g, m, g->main_arena) : 0;
 
 	for (size_t i = 0; i < g->nr_regions; i++) {
 		const struct glibc_region *r = &g->regions[i];

@@ -19,9 +19,11 @@ struct scan_arg {
 #define SCAN	     _IOWR('f', 16, struct scan_arg)
 #define SCAN_PRESENT (1u << 3)
 #define SCAN_SWAPPED (1u << 4)
+#define SCAN_GUARD   (1u << 8) /* Linux 6.16; such pages are SCAN_SWAPPED, too */
 
 #define PRESENT (UINT64_C(1) << 63) /* of an entry of the file, Documentation/mm/pagemap */
 #define SWAPPED (UINT64_C(1) << 62)
+#define GUARD	(UINT64_C(1) << 58) /* Linux 6.15; such a page is SWAPPED, too */
 
 void pages_begin(struct pages *p, uint64_t start)
 {
@@ -43,6 +45,7 @@ static void add_run(struct pages *p, uint64_t start, uint64_t end)
 static int scan(struct pages *p, uint64_t end)
 {
 	const uint64_t wanted = SCAN_PRESENT | (p->only_present ? 0 : SCAN_SWAPPED);
+	const uint64_t guard = p->no_guard ? 0 : SCAN_GUARD;
 	struct scan_region regions[256];
 	struct scan_arg arg = {.size = sizeof(arg),
 			       .start = p->asked,
@@ -50,13 +53,18 @@ static int scan(struct pages *p, uint64_t end)
 			       .vec = (uintptr_t)regions,
 			       .vec_len = sizeof(regions) / sizeof(regions[0]),
 			       .category_anyof_mask = wanted,
-			       .return_mask = wanted};
+			       .return_mask = wanted | guard};
 	int nr = ioctl(p->fd, SCAN, &arg);
 
+	if (nr < 0 && errno == EINVAL && guard) {
+		p->no_guard = true;
+		return scan(p, end);
+	}
 	if (nr < 0)
 		return -errno;
 	for (int i = 0; i < nr; i++)
-		add_run(p, regions[i].start, regions[i].end);
+		if (!(regions[i].categories & guard))
+			add_run(p, regions[i].start, regions[i].end);
 	/* what it did not come to is asked for again */
 	p->asked = arg.walk_end > p->asked ? arg.walk_end : end;
 	return 0;
@@ -75,7 +83,8 @@ static int read_entries(struct pages *p, uint64_t end)
 	if (got < (ssize_t)sizeof(entries[0]))
 		return got < 0 ? -errno : -ESRCH; /* there is no memory any more */
 	for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, p->asked += PAGES_PAGE)
-		if (entries[i] & (p->only_present ? PRESENT : PRESENT | SWAPPED))
+		if (entries[i] & (p->only_present ? PRESENT : PRESENT | SWAPPED) &&
+		    !(entries[i] & GUARD))
 			add_run(p, p->asked, p->asked + PAGES_PAGE);
 	return 0;
 }

@@ -13,6 +13,7 @@
 struct pages {
 	int fd;		   /* of /proc/PID/pagemap, borrowed */
 	bool no_scan;	   /* the kernel has no PAGEMAP_SCAN (before 6.7) */
+	bool no_guard;	   /* nor tells guard pages by it (before 6.16) */
 	bool only_present; /* pages in swap are not wanted */
 	struct {
 		uint64_t start, end;
@@ -25,7 +26,9 @@ struct pages {
 void pages_begin(struct pages *p, uint64_t start);
 
 /* The next run before @end of pages that are in memory or, if wanted, in swap, at least one page,
- * in *@from and *@to.  Returns 1, 0 when there is none, or -errno. */
+ * in *@from and *@to.  Guard pages (MADV_GUARD_INSTALL, as below glibc's stacks from version 2.42
+ * on) are none: they have no memory, and nobody can read them.  Returns 1, 0 when there is none, or
+ * -errno. */
 int pages_next(struct pages *p, uint64_t end, uint64_t *from, uint64_t *to);
 
 /* Begin anew, and show @visit what of [@start, @end) is there, in pieces [from, to) of one page
