@@ -148,6 +148,7 @@ static int on_alloc(struct live *live, struct process *process, const struct mlk
 	if (err)
 		return err;
 	live_give(live, &block);
+	freed_set_drop(&process->freed, block.addr);
 	live_size_older(live, process, &block);
 	return 0;
 }
@@ -163,6 +164,7 @@ static void on_free(struct live *live, struct process *process, const struct mlk
 	}
 	live_free_block(live, block);
 	block_map_drop(&process->blocks, event->addr);
+	live_note_freed(live, process, event->addr);
 }
 
 static int on_release(struct live *live, struct process *process, const struct mlk_event *event)
@@ -241,6 +243,7 @@ int live_lose_all(struct live *live, struct process *process)
 			live_add_part(live, LIVE_GONE, block);
 	block_map_release(&process->pending);
 	block_map_release(&process->older);
+	freed_set_release(&process->freed);
 	process->inherits = false;
 	return err;
 }
@@ -260,6 +263,7 @@ static void finish_process(struct live *live, struct process *process)
 static void end_process(struct live *live, struct process *process, const struct mlk_event *event)
 {
 	finish_process(live, process);
+	freed_set_release(&process->freed);
 	process->exited = true;
 	process->ended_as = ++live->nr_ended;
 	process->ended_ns = event->time_ns;
@@ -435,6 +439,7 @@ void live_free(struct live *live)
 		range_map_release(&live->all[i].ranges);
 		block_map_release(&live->all[i].pending);
 		block_map_release(&live->all[i].older);
+		freed_set_release(&live->all[i].freed);
 	}
 	intern_release(&live->table);
 	free(live->unused);

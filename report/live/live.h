@@ -45,7 +45,8 @@ struct live_totals {
 	/* Pieces of mappings that need no memory now, see enum live_use.  What is reserved was not
 	 * allocated yet; what was given back counts as freed. */
 	struct live_amount reserved, given_back;
-	uint64_t unknown_frees; /* frees of blocks that were not alive */
+	uint64_t unknown_frees; /* frees of blocks that were not alive, */
+	uint64_t freed_again; /* but for those of blocks that had been freed: live_expect_older() */
 	/* Of these, the blocks whose address was allocated again: by the size that was. */
 	struct live_amount older;
 	uint64_t inherited_frees; /* the same in a child of fork: it had them from its parent */
@@ -115,6 +116,10 @@ void live_watch(struct live *live, const struct live_watch *watch);
 /* The blocks of the events that follow were sampled as @sampling (copied) says: the sums are of
  * what they stand for.  Frees of unknown blocks are counted as they are. */
 void live_set_sampling(struct live *live, const struct sampling *sampling);
+
+/* There may be blocks from before the recording: from the next event on, tell their frees from
+ * those of blocks that were freed already.  That takes some time and memory. */
+void live_expect_older(struct live *live);
 
 /*
  * Take in the next event of the trace; @stack is the number that live_each() gives back for the

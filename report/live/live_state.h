@@ -4,6 +4,7 @@
 
 #include "report/base/hash_index.h"
 #include "report/live/block_map.h"
+#include "report/live/freed_set.h"
 #include "report/live/live.h"
 #include "report/live/sampling.h"
 
@@ -51,6 +52,7 @@ struct process {
 	struct range_map ranges;  /* allocated by mmap */
 	struct block_map pending; /* released, but not finally: by live_pending_key() */
 	struct block_map older;	  /* by address: freed, but allocated before the recording */
+	struct freed_set freed;	  /* where its blocks were freed, if it is kept */
 	struct last_given given[LIVE_LAST_GIVEN]; /* since the first of these was freed */
 	uint32_t newest;   /* of the first with its tgid: number of the last with it */
 	uint32_t parent;   /* 0: none is known */
@@ -76,6 +78,7 @@ struct live {
 	struct live_watch watch;
 	const struct mlk_event *event; /* that is being taken in, for the watch */
 	struct sampling sampling;
+	bool may_have_older; /* and so freed blocks are kept in mind */
 };
 
 /* Is thing @number of the live @things of the process *@key, a uint32_t? */
@@ -123,8 +126,15 @@ void live_add_part(struct live *live, enum live_sum sum, const struct live_block
 void live_count_free(struct live *live, struct process *process, const struct live_block *block);
 
 /* A block of @process that was not alive is freed at @addr by thread @tid: from before the
- * recording, unless the process is a copy. */
+ * recording, unless it was freed since, or the process is a copy. */
 void live_count_older(struct live *live, struct process *process, uint64_t addr, uint32_t tid);
+
+/* A block of @process was freed at @addr: another free of it is none of an older block. */
+static inline void live_note_freed(const struct live *live, struct process *process, uint64_t addr)
+{
+	if (live->may_have_older)
+		freed_set_add(&process->freed, addr);
+}
 
 /* @block of @process was allocated.  Where an older block was freed, its size is known by that. */
 void live_size_older(struct live *live, struct process *process, const struct live_block *block);

@@ -83,6 +83,11 @@ void live_add_part(struct live *live, enum live_sum sum, const struct live_block
 	      NULL);
 }
 
+void live_expect_older(struct live *live)
+{
+	live->may_have_older = true;
+}
+
 void live_count_older(struct live *live, struct process *process, uint64_t addr, uint32_t tid)
 {
 	struct last_given *given = &process->given[tid % LIVE_LAST_GIVEN];
@@ -90,7 +95,12 @@ void live_count_older(struct live *live, struct process *process, uint64_t addr,
 				   .tgid = process->tgid,
 				   .time_ns = live->event ? live->event->time_ns : 0};
 
+	if (freed_set_has(&process->freed, addr)) {
+		live->totals.freed_again++;
+		return;
+	}
 	live->totals.unknown_frees++;
+	live_note_freed(live, process, addr);
 	if (process->inherits || process->older.nr_blocks >= MOST_OLDER)
 		return;
 	if (given->tid && given->tid == tid) {
@@ -123,11 +133,16 @@ void live_count_free(struct live *live, struct process *process, const struct li
 
 	if (block->use != LIVE_IN_USE)
 		return;
-	if (block->part || block->known)
+	if (block->part || block->known) {
 		live_add_part(live, LIVE_FREED, block);
-	else if (block->mapped) /* the range that blocks were unmapped with */
+		/* another thread may have got its address meanwhile */
+		if (!block->mapped && !block_map_find(&process->blocks, block->addr))
+			live_note_freed(live, process, block->addr);
 		return;
-	else if (event && event->kind == MLK_ALLOC && event->addr == block->addr)
+	}
+	if (block->mapped) /* the range that blocks were unmapped with */
+		return;
+	if (event && event->kind == MLK_ALLOC && event->addr == block->addr)
 		live->totals.unknown_frees++; /* realloc gave it another size where it is */
 	else
 		live_count_older(live, process, block->addr, 0);
@@ -172,6 +187,7 @@ void live_account(struct live *live, struct process *process, const struct live_
 	add_difference(&own->implied, &before->implied, &now->implied);
 	add_difference(&own->gone, &before->gone, &now->gone);
 	add_difference(&own->older, &before->older, &now->older);
+	own->freed_again += now->freed_again - before->freed_again;
 	add_difference(&own->reserved, &before->reserved, &now->reserved);
 	add_difference(&own->given_back, &before->given_back, &now->given_back);
 }

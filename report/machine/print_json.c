@@ -69,6 +69,7 @@ static void put_totals(struct json *json, const struct report_data *export)
 	json_amount(json, "peak", export->leaks->figures->peak);
 	json_amount(json, "suspect", export->leaks->suspects);
 	json_number(json, "unknown_frees", totals->unknown_frees);
+	json_number(json, "freed_again", totals->freed_again);
 	if (replay_knows_older(export->leaks, export->meta)) {
 		json_amount(json, "older", totals->older);
 		put_net(json, totals);
@@ -156,6 +157,7 @@ static void put_processes(struct json *json, const struct replay *leaks)
 		json_amount(json, "reserved", process.totals.reserved);
 		json_amount(json, "given_back", process.totals.given_back);
 		json_number(json, "unknown_frees", process.totals.unknown_frees);
+		json_number(json, "freed_again", process.totals.freed_again);
 		json_number(json, "inherited_frees", process.totals.inherited_frees);
 		json_close(json, '}');
 	}

@@ -285,6 +285,9 @@ static int start_replay(struct replay *leaks, const struct replay_opts *opts)
 		err = live_new(&leaks->live);
 	if (!err)
 		live_set_sampling(leaks->live, &sampling);
+	/* of a sample there are no frees of blocks that are not in it */
+	if (!err && !meta->whole_life && !sampling_is_on(&sampling))
+		live_expect_older(leaks->live);
 	if (!err)
 		err = thread_names_new(&leaks->processes);
 	if (!err)

@@ -52,6 +52,7 @@ bool processes_totals(const struct live *live, uint32_t tgid, struct live_totals
 		live_amount_add(&totals->gone, p.totals.gone);
 		live_amount_add(&totals->older, p.totals.older);
 		totals->unknown_frees += p.totals.unknown_frees;
+		totals->freed_again += p.totals.freed_again;
 		totals->inherited_frees += p.totals.inherited_frees;
 	}
 	return found;

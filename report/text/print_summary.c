@@ -115,9 +115,7 @@ static void print_unknown_frees(const struct table *t, uint64_t nr, bool whole_l
 			t, "unknown frees", nr,
 			"  (their allocation was not recorded, or libc emptied a thread's cache)");
 	else if (nr)
-		print_count(t, "older blocks", nr,
-			    "  freed, but allocated before the recording (or libc emptied a "
-			    "thread's cache)");
+		print_count(t, "older blocks", nr, "  freed, but allocated before the recording");
 }
 
 static void print_older_sizes(FILE *out, const struct live_amount *older)
@@ -150,6 +148,9 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 	print_unknown_frees(t, totals->unknown_frees, whole_life);
 	if (!whole_life)
 		print_older_sizes(t->out, &totals->older);
+	if (totals->freed_again)
+		print_count(t, "freed again", totals->freed_again,
+			    "  (libc emptied threads' caches; no block was there any more)");
 	if (totals->inherited_frees)
 		print_count(t, "inherited", totals->inherited_frees,
 			    "  (allocated by a process, freed in its forked child)");

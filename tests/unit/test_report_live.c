@@ -232,6 +232,42 @@ static void an_older_block_has_the_size_that_its_address_has_next(void **state)
 	live_free(live);
 }
 
+/* As when a thread ends, and glibc empties its cache. */
+static void a_block_that_is_freed_again_is_no_older_one(void **state)
+{
+	struct live *live = start();
+
+	(void)state;
+	live_expect_older(live);
+	alloc(live, 1, 0x1000, 47);
+	other(live, MLK_FREE, 1, 0x1000);
+	other(live, MLK_FREE, 1, 0x2000); /* an older one */
+	other(live, MLK_FREE, 1, 0x1000);
+	other(live, MLK_FREE, 1, 0x2000);
+	alloc(live, 2, 0x1000, 53); /* by another thread */
+	alloc(live, 2, 0x2000, 31);
+	check_amount(finish(live, 2, 1, 1)->older, 1, 31);
+	assert_int_equal(live_totals(live)->freed_again, 2);
+	live_free(live);
+}
+
+static void many_blocks_are_freed_again(void **state)
+{
+	const uint64_t nr = 200003;
+	struct live *live = start();
+
+	(void)state;
+	live_expect_older(live);
+	for (uint64_t i = 0; i < nr; i++)
+		alloc(live, 1, 0x1000 + 32 * i, 24);
+	for (int round = 0; round < 2; round++)
+		for (uint64_t i = 0; i < nr; i++)
+			other(live, MLK_FREE, 1, 0x1000 + 32 * i);
+	finish(live, 0, nr, 0);
+	assert_int_equal(live_totals(live)->freed_again, nr);
+	live_free(live);
+}
+
 static void the_size_of_an_older_block_that_realloc_changes_is_not_known(void **state)
 {
 	struct live *live = start();
@@ -290,6 +326,8 @@ int main(void)
 		cmocka_unit_test(a_restore_at_an_address_given_out_again_is_an_implied_free),
 		cmocka_unit_test(an_unknown_release_counts_only_when_final),
 		cmocka_unit_test(an_older_block_has_the_size_that_its_address_has_next),
+		cmocka_unit_test(a_block_that_is_freed_again_is_no_older_one),
+		cmocka_unit_test(many_blocks_are_freed_again),
 		cmocka_unit_test(the_size_of_an_older_block_that_realloc_changes_is_not_known),
 		cmocka_unit_test(a_release_at_the_end_of_the_trace_is_a_free),
 		cmocka_unit_test(unknown_kinds_are_ignored),
