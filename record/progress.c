@@ -67,13 +67,18 @@ static void warn_of_losses(const struct session *s)
 
 static void tell_of_children(const struct session *s)
 {
-	const char *children = s->children == 1 ? "child process was" : "child processes were";
+	struct mlk_losses losses;
+	uint64_t nr;
+	const char *children;
 
-	if (s->children && s->follow)
-		log_info("%" PRIu64 " %s recorded as well", s->children, children);
-	else if (s->children)
-		log_info("%" PRIu64 " %s started and not recorded; --follow records %s",
-			 s->children, children, s->children == 1 ? "it" : "them");
+	session_losses(s, &losses);
+	nr = s->follow ? s->children : losses.skipped[MLK_SKIPPED_CHILD];
+	children = nr == 1 ? "child process was" : "child processes were";
+	if (nr && s->follow)
+		log_info("%" PRIu64 " %s recorded as well", nr, children);
+	else if (nr)
+		log_info("%" PRIu64 " %s started and not recorded; --follow records %s", nr,
+			 children, nr == 1 ? "it" : "them");
 	if (s->gaps.nr)
 		log_info("%" PRIu64 " of the programs and children were recorded from up to %.1f "
 			 "ms after their start",

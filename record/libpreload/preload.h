@@ -118,6 +118,9 @@ extern struct preload_settings preload_settings;
  * preload_settings, except for the filter.  NULL: it is not that. */
 struct preload_header *preload_map(int fd, uint64_t nonce);
 
+/* Where children are not recorded: @nr more were begun by this process. */
+void preload_count_children(int nr);
+
 /* Returns NULL. */
 struct preload_header *preload_unmap(struct preload_header *h);
 

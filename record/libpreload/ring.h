@@ -195,8 +195,9 @@ struct preload_header {
 	uint64_t last_time; /* that an event has; where the clock is not the counter */
 	/* what was left out of threads that found no place among the accounts, as in a ring */
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
-	uint64_t lost_sums; /* frees by others that found no account to be added to */
-	uint64_t unused_counts[7];
+	uint64_t lost_sums;	/* frees by others that found no account to be added to */
+	uint64_t left_children; /* children that are not to be recorded */
+	uint64_t unused_counts[6];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	/* written by the recorder, before preload_process.python */
 	struct event_python pythons[PRELOAD_MAX_PROCESSES];

@@ -403,6 +403,8 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses)
 	losses->count[MLK_LOST_EXEC] += p->stopped ? preload_processes_lost(p->processes) : 0;
 	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
 	losses->count[MLK_LOST_LOOK] += preload_processes_unlooked(p->processes, &first);
+	losses->skipped[MLK_SKIPPED_CHILD] +=
+		__atomic_load_n(&p->memory->left_children, __ATOMIC_RELAXED);
 }
 
 void preload_tell_unlooked(const struct preload *p, pid_t pid)

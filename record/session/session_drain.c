@@ -112,6 +112,18 @@ static void note_ended(struct session *s)
 	}
 }
 
+/* Processes have ended: take in what they forked last.  Its notices were there before their ends
+ * were in the ring, but maybe not yet when the notices were read last. */
+static void take_last_forks(struct session *s)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->nr; i++)
+		any |= s->all[i]->leaves || s->all[i]->exited;
+	if (any)
+		session_read_sideband(s);
+}
+
 bool session_drain_preload(struct session *s)
 {
 	if (preload_consume(s->preload, s->end_ns) == -EAGAIN)
@@ -142,8 +154,10 @@ bool session_drain_probes(struct session *s)
 	leader_look(s);
 	for (size_t i = 0; all && i < s->nr; i++)
 		exec_follow(s, s->all[i]);
-	if (all)
+	if (all) {
+		take_last_forks(s);
 		remove_exited(s);
+	}
 	return drained;
 }
 

@@ -98,7 +98,9 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	losses->count[MLK_LOST_EXEC] += s->missed.nr;
 	losses->count[MLK_LOST_CALLERS] += s->codes.ended;
 	losses->count[MLK_LOST_CODE] += s->codes.unnamed;
-	losses->skipped[MLK_SKIPPED_CHILD] = s->follow ? 0 : s->children;
+	losses->skipped[MLK_SKIPPED_CHILD] += s->children;
+	if (s->follow)
+		losses->skipped[MLK_SKIPPED_CHILD] = 0;
 	losses->skipped[MLK_SKIPPED_PAGES] = s->pages_left_out;
 }
 

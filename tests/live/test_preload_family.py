@@ -237,8 +237,8 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
             options = dict(self.as_user, **options)
         return super().start_mleak(command, *args, **options)
 
-    # What has no event, but a system call for its birth, leaves no trace; children that are not
-    # recorded are not counted; and mappings are asked for, which a stopped recorder does not answer.
+    # What has no event, but a system call for its birth, leaves no trace; and mappings are asked for,
+    # which a stopped recorder does not answer.
     def test_each_kind_of_child_is_counted_exactly(self):
         for kinds in ("f", "v", "s", "n", "t", "fvsntcf"):
             with self.subTest(kinds=kinds):
@@ -248,7 +248,6 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
                     self.assert_process(trace, truth)
                 self.assert_sums(trace)
 
-    test_without_follow_children_are_counted = None
     test_stacks_from_before_an_exec_are_whole_though_taken_in_after_it = None
 
     def test_statically_linked_program_started_by_a_shell(self):

@@ -16,6 +16,7 @@ void *preload_before_vfork(void)
 {
 	if (!preload_ready())
 		return (void *)(uintptr_t)preload_real.vfork;
+	preload_count_children(1);
 	/* Without a call they cannot be distinguished; the child's blocks are in the parent's
 	 * memory. */
 	preload_self.vforked = !preload_no_calls();

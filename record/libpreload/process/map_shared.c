@@ -3,6 +3,7 @@
  * All processes with the memory can write to all of it, also those with fewer rights than this one.
  * So what decides where this process writes is copied once, and checked.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -18,6 +19,7 @@ struct preload_settings preload_settings;
 
 static size_t mapped_bytes;
 static struct preload_header *not_inherited; /* the memory, of which a child has nothing */
+static __thread int errno_before __attribute__((tls_model("initial-exec"))); /* a fork */
 
 static void copy_settings(const struct preload_header *h)
 {
@@ -53,11 +55,38 @@ static bool fit(const struct preload_settings *s, uint64_t bytes)
 /* A handler that interrupted an event may be what forked: the child's event goes on, to nowhere. */
 static void in_child(void)
 {
+	errno = errno_before;
 	if (not_inherited && !preload_no_calls())
 		preload_real.mmap(not_inherited, mapped_bytes, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
 				  -1, 0);
 	not_inherited = NULL;
+}
+
+/* The parent counts: a child may come to run only when the recording is over, or never.  One of
+ * vfork is none of those recorded. */
+void preload_count_children(int nr)
+{
+	struct preload_header *h = preload_shared() ? preload_shared() : preload_own.unclocked;
+
+	if (h && !preload_settings.follow && !preload_is_over(h) && preload_is_parent())
+		__atomic_fetch_add(&h->left_children, (uint64_t)nr, __ATOMIC_RELAXED);
+}
+
+/* The C library calls the handlers also of a fork that fails, and tells them by errno alone.  Ours
+ * are registered before the program's, so they are the last before the fork and the first after. */
+static void before_fork(void)
+{
+	errno_before = errno;
+	errno = 0;
+}
+
+static void after_fork(void)
+{
+	if (errno)
+		return;
+	preload_count_children(1);
+	errno = errno_before;
 }
 
 struct preload_header *preload_unmap(struct preload_header *h)
@@ -97,7 +126,8 @@ bool preload_settle(struct preload_header *h)
 		preload_settings.filter.by_thread = 0;
 	if (preload_settings.follow)
 		return true;
-	if (pthread_atfork(NULL, NULL, in_child) || madvise(h, mapped_bytes, MADV_DONTFORK))
+	if (pthread_atfork(before_fork, after_fork, in_child) ||
+	    madvise(h, mapped_bytes, MADV_DONTFORK))
 		return false;
 	not_inherited = h;
 	return true;

@@ -132,6 +132,12 @@ LIST(execl, LIST_PATH)
 LIST(execlp, LIST_FILE)
 LIST(execle, LIST_ENV)
 
+/* Was there a child, though what it was to run may have failed to begin with @err? */
+static bool child_began(int err)
+{
+	return err != EAGAIN && err != ENOMEM;
+}
+
 typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
 			   const posix_spawnattr_t *, char *const *, char *const *);
 
@@ -144,6 +150,8 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 		spawn_function *real = (spawn_function *)preload_real.name;                      \
 		int err = real(pid, path, actions, attr, argv, exec_env_of(s, env));             \
                                                                                                  \
+		if (child_began(err))                                                            \
+			preload_count_children(1);                                               \
 		if (s && err)                                                                    \
 			exec_env_back(s);                                                        \
 		if (s)                                                                           \
@@ -173,13 +181,29 @@ long preload_syscall_failed(long result)
 
 EXPORT int system(const char *command)
 {
-	if (command)
-		preload_fill_environ();
-	return preload_real.system(command);
+	int saved_errno = errno, status;
+
+	if (!command)
+		return preload_real.system(command);
+	preload_fill_environ();
+	/* It may not come back before the recording is over. */
+	preload_count_children(1);
+	errno = 0; /* alone it tells that no child began */
+	status = preload_real.system(command);
+	if (!child_began(errno))
+		preload_count_children(-1);
+	if (!errno)
+		errno = saved_errno;
+	return status;
 }
 
 EXPORT FILE *popen(const char *command, const char *type)
 {
+	FILE *stream;
+
 	preload_fill_environ();
-	return preload_real.popen(command, type);
+	stream = preload_real.popen(command, type);
+	if (stream)
+		preload_count_children(1);
+	return stream;
 }
