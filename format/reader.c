@@ -16,37 +16,6 @@
 /* Chunks of these are wanted by the reader itself, whatever is requested. */
 #define OWN (MLK_RECORD_META | MLK_RECORD_LOSSES | MLK_RECORD_END | MLK_RECORD_INDEX)
 
-unsigned int mlk_reader_records_of(unsigned int type)
-{
-	static const unsigned int records[] = {
-		[MLK_CHUNK_META] = MLK_RECORD_META,
-		[MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
-		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,
-		[MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
-		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD,
-		[MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
-		[MLK_CHUNK_END] = MLK_RECORD_END,
-		[MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
-		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,
-		[MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
-		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND,
-		[MLK_CHUNK_ORIGINS] = MLK_RECORD_ORIGIN,
-		[MLK_CHUNK_MEMORY] = MLK_RECORD_MEMORY,
-		[MLK_CHUNK_ACCOUNTS] = MLK_RECORD_ACCOUNT,
-		[MLK_CHUNK_POINTERS] = MLK_RECORD_POINTERS,
-		[MLK_CHUNK_PASS] = MLK_RECORD_PASS,
-		[MLK_CHUNK_HEAP] = MLK_RECORD_HEAP,
-		[MLK_CHUNK_SMAPS] = MLK_RECORD_SMAPS,
-		[MLK_CHUNK_MARKS] = MLK_RECORD_MARK,
-		[MLK_CHUNK_REGIONS] = MLK_RECORD_REGIONS,
-		[MLK_CHUNK_CODE_NAMES] = MLK_RECORD_CODE_NAMES,
-		[MLK_CHUNK_CODE] = MLK_RECORD_CODE,
-		[MLK_CHUNK_INTERPRETERS] = MLK_RECORD_INTERPRETER,
-	};
-
-	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
-}
-
 void mlk_reader_note_header(struct mlk_reader *r)
 {
 	const struct mlk_chunk *h = &r->chunks.header;
@@ -86,6 +55,8 @@ static int give(const struct mlk_reader *r, struct mlk_record *rec, enum mlk_rec
 static int give_damaged(struct mlk_reader *r, struct mlk_record *rec)
 {
 	mlk_chunks_damaged(&r->chunks);
+	if (mlk_reader_records_of(r->chunks.header.type) & OWN)
+		r->chunks.condition.lost_always++;
 	r->step = STEP_FIND;
 	return give(r, rec, MLK_RECORD_DAMAGED);
 }
@@ -121,12 +92,23 @@ static int start_chunk(struct mlk_reader *r, struct mlk_record *rec)
 
 	if (!records)
 		r->chunks.condition.chunks_unknown++;
-	r->step = records & (r->types | OWN) || wants_heads(r) || wants_summary(r) ? STEP_LOAD
-										   : STEP_FIND;
+	if (records & (r->types | OWN) || wants_heads(r) || wants_summary(r))
+		r->step = STEP_LOAD;
+	else
+		r->step = r->checks && !(records & r->unchecked) ? STEP_CHECK : STEP_FIND;
 	rec->chunk = *h;
 	rec->chunk.offset = r->chunks.chunk_at;
 	rec->chunk.records = records;
 	return give(r, rec, MLK_RECORD_CHUNK);
+}
+
+/* What the chunk holds was not requested, but whether it is whole. */
+static int check_chunk(struct mlk_reader *r, struct mlk_record *rec)
+{
+	int err = mlk_chunks_fetch(&r->chunks);
+
+	r->step = STEP_FIND;
+	return err == MLK_E_CORRUPT ? give_damaged(r, rec) : err;
 }
 
 static void start_index(struct mlk_reader *r)
@@ -423,6 +405,9 @@ int mlk_reader_next(struct mlk_reader *r, struct mlk_record *rec)
 		case STEP_START:
 			given = start_chunk(r, rec);
 			break;
+		case STEP_CHECK:
+			given = check_chunk(r, rec);
+			break;
 		case STEP_LOAD:
 			given = load_chunk(r, rec);
 			break;
@@ -445,5 +430,11 @@ void mlk_reader_rewind(struct mlk_reader *r, unsigned int types)
 	mlk_chunks_rewind(&r->chunks);
 	r->step = STEP_FIND;
 	r->types = types;
-	r->single = false;
+	r->single = r->checks = false;
+}
+
+void mlk_reader_check_others(struct mlk_reader *r, unsigned int but)
+{
+	r->checks = true;
+	r->unchecked = but;
 }

@@ -134,6 +134,8 @@ struct mlk_condition {
 	uint64_t chunks;      /* whole chunks read */
 	uint64_t chunks_lost; /* chunks that are missing by their sequence numbers, or do not decode
 			       */
+	uint64_t lost_always; /* of them: those that each pass over the trace counts, as the missing
+			       * ones; the rest it counts if it was to read or check them */
 	/* The time, CLOCK_MONOTONIC in nanoseconds, in which all that lay in lost chunks happened;
 	 * both 0: none was lost.  A lost end of the file has no time. */
 	uint64_t lost_from_ns, lost_to_ns;
@@ -190,6 +192,10 @@ struct mlk_header mlk_reader_header(const struct mlk_reader *r);
 /* Begin again at the first chunk, and from now on give only the records in @types
  * (a set of enum mlk_record_type); chunks that hold none of them are stepped over unread. */
 void mlk_reader_rewind(struct mlk_reader *r, unsigned int types);
+
+/* Until the next call of that, read the other chunks, too, but those with records in @but (a set as
+ * above), to count those that are damaged. */
+void mlk_reader_check_others(struct mlk_reader *r, unsigned int but);
 
 /*
  * Copy the next record into *@rec.  Damaged chunks are stepped over and counted.

@@ -6,6 +6,37 @@
 
 #include "format/reader_state.h"
 
+unsigned int mlk_reader_records_of(unsigned int type)
+{
+	static const unsigned int records[] = {
+		[MLK_CHUNK_META] = MLK_RECORD_META,
+		[MLK_CHUNK_MAPS] = MLK_RECORD_MAPS,
+		[MLK_CHUNK_MODULE] = MLK_RECORD_MODULE,
+		[MLK_CHUNK_EVENTS] = MLK_RECORD_EVENT,
+		[MLK_CHUNK_THREADS] = MLK_RECORD_THREAD,
+		[MLK_CHUNK_LOSSES] = MLK_RECORD_LOSSES,
+		[MLK_CHUNK_END] = MLK_RECORD_END,
+		[MLK_CHUNK_INDEX] = MLK_RECORD_INDEX,
+		[MLK_CHUNK_STACKS] = MLK_RECORD_STACK,
+		[MLK_CHUNK_OVERRUNS] = MLK_RECORD_OVERRUN,
+		[MLK_CHUNK_UNWOUND] = MLK_RECORD_UNWOUND,
+		[MLK_CHUNK_ORIGINS] = MLK_RECORD_ORIGIN,
+		[MLK_CHUNK_MEMORY] = MLK_RECORD_MEMORY,
+		[MLK_CHUNK_ACCOUNTS] = MLK_RECORD_ACCOUNT,
+		[MLK_CHUNK_POINTERS] = MLK_RECORD_POINTERS,
+		[MLK_CHUNK_PASS] = MLK_RECORD_PASS,
+		[MLK_CHUNK_HEAP] = MLK_RECORD_HEAP,
+		[MLK_CHUNK_SMAPS] = MLK_RECORD_SMAPS,
+		[MLK_CHUNK_MARKS] = MLK_RECORD_MARK,
+		[MLK_CHUNK_REGIONS] = MLK_RECORD_REGIONS,
+		[MLK_CHUNK_CODE_NAMES] = MLK_RECORD_CODE_NAMES,
+		[MLK_CHUNK_CODE] = MLK_RECORD_CODE,
+		[MLK_CHUNK_INTERPRETERS] = MLK_RECORD_INTERPRETER,
+	};
+
+	return type < sizeof(records) / sizeof(records[0]) ? records[type] : 0;
+}
+
 int mlk_reader_list(struct mlk_reader *r, const struct mlk_entry **entries, size_t *nr)
 {
 	bool lied = r->index_lied;

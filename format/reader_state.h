@@ -19,6 +19,7 @@
 enum step {
 	STEP_FIND,    /* look for the next chunk */
 	STEP_START,   /* its header was found */
+	STEP_CHECK,   /* its payload is only to be checked */
 	STEP_LOAD,    /* its payload is wanted */
 	STEP_RECORDS, /* the payload is available */
 	STEP_HEADS,   /* that of events of which the heads are wanted */
@@ -29,7 +30,9 @@ enum step {
 /* Where a reader is, and what it has lent out. */
 struct mlk_reader {
 	struct mlk_chunks chunks;
-	unsigned int types; /* records requested */
+	unsigned int types;	/* records requested */
+	unsigned int unchecked; /* where others are checked: but chunks that hold these */
+	bool checks;
 	struct mlk_meta meta;
 	bool meta_read;
 	struct mlk_arena meta_text;

@@ -182,14 +182,13 @@ static void put_condition(const struct mlk_reader *trace)
 				       : mlk_skip_text((enum mlk_skip)kind));
 }
 
-/* Give all records of these types to @take. */
-static int each(struct mlk_reader *trace, unsigned int types,
-		int (*take)(void *arg, const struct mlk_record *record), void *arg)
+/* Give all records that were requested to @take. */
+static int take_all(struct mlk_reader *trace,
+		    int (*take)(void *arg, const struct mlk_record *record), void *arg)
 {
 	struct mlk_record record;
 	int more;
 
-	mlk_reader_rewind(trace, types);
 	while ((more = mlk_reader_next(trace, &record)) > 0) {
 		int err = take(arg, &record);
 
@@ -197,6 +196,14 @@ static int each(struct mlk_reader *trace, unsigned int types,
 			return err;
 	}
 	return more;
+}
+
+/* Give all records of these types to @take. */
+static int each(struct mlk_reader *trace, unsigned int types,
+		int (*take)(void *arg, const struct mlk_record *record), void *arg)
+{
+	mlk_reader_rewind(trace, types);
+	return take_all(trace, take, arg);
 }
 
 /* What the events and threads are, all in all. */
@@ -362,24 +369,23 @@ static void put_marks(const struct trace_marks *marks, uint64_t start_ns)
 		put_number("marks left", marks->left_out);
 }
 
-/* Read all that is told at first. */
+/* Read all that is told at first, and count what is damaged as a report does: in all chunks, but
+ * for the stacks of `mleak unwind`, which can be made anew. */
 static int note_all(struct mlk_reader *trace, struct content *content)
 {
+	const unsigned int types = MLK_RECORD_THREAD | MLK_RECORD_MEMORY | MLK_RECORD_MARK;
+	bool of_kernel = mlk_reader_meta(trace)->of_kernel;
 	int err = lifetimes_new(&content->processes, mlk_reader_meta(trace));
 
 	if (!err)
 		err = thread_names_new(&content->names);
 	if (err)
 		return err;
-	if (mlk_reader_meta(trace)->of_kernel)
-		return each(trace,
-			    MLK_RECORD_EVENT | MLK_RECORD_THREAD | MLK_RECORD_ORIGIN |
-				    MLK_RECORD_MEMORY | MLK_RECORD_MARK,
-			    note_kernel, content);
-	return each(trace,
-		    MLK_RECORD_HEAD | MLK_RECORD_THREAD | MLK_RECORD_MEMORY | MLK_RECORD_MARK |
-			    MLK_RECORD_REGIONS | MLK_RECORD_INTERPRETER,
-		    note_content, content);
+	mlk_reader_rewind(trace, types | (of_kernel ? MLK_RECORD_EVENT | MLK_RECORD_ORIGIN
+						    : MLK_RECORD_HEAD | MLK_RECORD_REGIONS |
+							      MLK_RECORD_INTERPRETER));
+	mlk_reader_check_others(trace, MLK_RECORD_UNWOUND);
+	return take_all(trace, of_kernel ? note_kernel : note_content, content);
 }
 
 static int put_heap(void *arg, const struct mlk_record *record)

@@ -261,6 +261,7 @@ int mlk_chunks_next(struct mlk_chunks *c)
 	}
 	if (c->header.seq > c->next_seq) {
 		c->condition.chunks_lost += c->header.seq - c->next_seq;
+		c->condition.lost_always += c->header.seq - c->next_seq;
 		c->gap = true;
 	}
 	note_time(c);

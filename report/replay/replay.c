@@ -220,7 +220,7 @@ static int choose_blocks(struct replay *leaks)
 	/* whether the index says what the chunks' headers said is asked alone */
 	int err = mlk_reader_list(leaks->trace, &none, &nr);
 
-	condition_merge(&leaks->condition, mlk_reader_condition(leaks->trace));
+	leaks->condition.index_lied |= mlk_reader_condition(leaks->trace)->index_lied;
 	leaks->chosen = block_filter_of(&leaks->choice, leaks->threads,
 					mlk_reader_meta(leaks->trace)->start_ns, end_ns);
 	return err;

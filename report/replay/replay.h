@@ -155,8 +155,9 @@ const char *replay_missing(const struct replay *leaks, size_t i);
 /* Release @leaks; NULL is allowed. */
 void replay_free(struct replay *leaks);
 
-/* Make @all also what @pass says: a pass sees only the damage in the chunks that it reads, so the
- * worst of all passes is kept.  All zero is before the first. */
+/* Make @all also what @pass says, the first that read these chunks, the reader's own aside.  A pass
+ * sees only the damage in the chunks that it reads: that is added.  Of what each pass sees, the
+ * worst is kept.  All zero is before the first. */
 void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass);
 
 /* Of a sample that was recorded later than from the first allocation: about how many older blocks

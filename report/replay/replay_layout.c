@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is read, and so checked, by the second pass. */
+#define EVENTS (MLK_RECORD_EVENT | MLK_RECORD_STACK | MLK_RECORD_UNWOUND)
+
 static void keep_larger(uint64_t *all, uint64_t pass)
 {
 	if (pass > *all)
@@ -13,8 +16,13 @@ static void keep_larger(uint64_t *all, uint64_t pass)
 
 void condition_merge(struct mlk_condition *all, const struct mlk_condition *pass)
 {
+	uint64_t damaged;
+
 	keep_larger(&all->chunks, pass->chunks);
-	keep_larger(&all->chunks_lost, pass->chunks_lost);
+	/* each pass reads other chunks than those before it */
+	damaged = all->chunks_lost - all->lost_always + pass->chunks_lost - pass->lost_always;
+	keep_larger(&all->lost_always, pass->lost_always);
+	all->chunks_lost = all->lost_always + damaged;
 	if (pass->lost_to_ns && (!all->lost_to_ns || pass->lost_from_ns < all->lost_from_ns))
 		all->lost_from_ns = pass->lost_from_ns;
 	keep_larger(&all->lost_to_ns, pass->lost_to_ns);
@@ -102,6 +110,7 @@ static int read_records(struct replay *leaks)
 	int more, err;
 
 	mlk_reader_rewind(leaks->trace, types);
+	mlk_reader_check_others(leaks->trace, EVENTS);
 	while ((more = mlk_reader_next(leaks->trace, &record)) > 0) {
 		err = replay_note_layout(leaks, &record);
 		if (err)
