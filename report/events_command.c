@@ -10,7 +10,7 @@
 #include "report/base/text.h"
 #include "report/terminal/pager.h"
 #include "report/trace/open_trace.h"
-#include "report/warnings.h"
+#include "report/trace/trace_gaps.h"
 
 /* What the options say. */
 struct wishes {
@@ -64,7 +64,7 @@ int events_command(int argc, char **argv, const struct events_command *command)
 		status = err ? EXIT_USAGE : finish_output(&wishes);
 		/* who reads no more of it needs no warning */
 		if (!err && command->warns && !ferror(stdout))
-			warn_of_gaps(shown, trace);
+			warn_of_gaps(shown, trace, mlk_reader_condition(trace), "their events");
 	}
 	mlk_reader_free(trace);
 	free(shown);

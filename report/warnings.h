@@ -8,10 +8,6 @@
  * place for it of what figures stand for. */
 void warn_of_trace(const struct report_run *job);
 
-/* Of what is printed event by event and was read to its end: warn of events that @trace does not
- * hold any more.  @path is safe to print. */
-void warn_of_gaps(const char *path, const struct mlk_reader *trace);
-
 /* Say for each module why names are missing. */
 void warn_of_names(const struct dwunw *dw);
 

@@ -67,6 +67,7 @@ int top_view_step(struct top_view *view, uint64_t now_ns)
 	if (state >= 0)
 		top_resident_update(&view->where, view->leaks, mlk_reader_meta(view->trace),
 				    now_ns);
+	view->ended = state == FOLLOW_ENDED;
 	return state;
 }
 

@@ -29,6 +29,7 @@ struct top_view {
 	uint64_t resident;	   /* bytes that the processes had in memory, as the trace tells */
 	bool resident_known;
 	struct top_resident where; /* the memory is */
+	bool ended;		   /* the trace was followed to its end */
 	bool live; /* the trace is being written: the latest that it tells is of now */
 	struct stack_names *names;
 	uint64_t printed; /* tables */

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import subprocess
 
 import forge
 from mleaktest import Case, chunk_starts
@@ -63,6 +64,23 @@ class TopTest(Case):
         table, = parse_tables(self.mleak("top", self.write("y.mlk", bytes(trace))).out)
         self.assertIn("1 chunk of the trace damaged", table.text)
         self.assertEqual(table.allocated, 0)
+
+    def test_a_trace_that_is_cut_is_told_as_a_report_tells_it(self):
+        with open(self.trace, "rb") as file:
+            whole = file.read()
+        cut = self.write("cut.mlk", whole[:-7])
+        ends = self.mleak("report", cut).err
+        self.assertIn("'%s' has no end: " % cut, ends)
+        for args in (cut,), (cut, "1"), ("-t", cut):
+            with self.subTest(args=args):
+                result = self.mleak("top", "--plain", *args)
+                self.assertEqual((result.status, result.err), (0, ends))
+        with subprocess.Popen(["cat", cut], stdout=subprocess.PIPE) as cat:
+            result = self.finish(self.start_mleak("top", "--plain", "-", stdin=cat.stdout))
+        self.assertEqual((result.status, result.err), (0, ends.replace(cut, "-")))
+        # who has seen enough knows nothing of the end
+        result = self.mleak("top", "--plain", self.trace, "1", "1")
+        self.assertEqual((result.status, result.err), (0, ""))
 
     def test_a_trace_that_is_cut_and_then_goes_on(self):
         """Whoever holds the lock writes; the rest comes in pieces of which none is a whole chunk."""

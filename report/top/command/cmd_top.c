@@ -13,6 +13,7 @@
 #include "report/top/screen/screen.h"
 #include "report/top/top_source.h"
 #include "report/top/top_view.h"
+#include "report/trace/trace_gaps.h"
 
 #define LOOK_NS	   50000000u /* until it is looked again what was appended */
 #define MOST_EMPTY 1000000   /* intervals without an event that have tables */
@@ -199,6 +200,15 @@ static int explain(const struct top *top, int err)
 	return EXIT_USAGE;
 }
 
+/* Of a trace that came to its end, unless nobody reads any more what is printed.  What is recorded
+ * for this is the recorder's to tell. */
+static void warn_of_end(const struct top *top)
+{
+	if (top->opts->path && top->view.ended && !ferror(stdout))
+		warn_of_gaps(top->source.shown, top->source.trace, &top->view.leaks->condition,
+			     "their events");
+}
+
 static int follow_trace(struct top *top)
 {
 	uint64_t start_ns = mlk_reader_meta(top->source.trace)->start_ns;
@@ -222,7 +232,10 @@ static int follow_trace(struct top *top)
 		err = top->opts->screen	 ? show_screen(top)
 		      : top->opts->calls ? show_calls(top)
 					 : show_tables(top);
-	return err && err != -ECANCELED ? explain(top, err) : EXIT_OK;
+	if (err && err != -ECANCELED)
+		return explain(top, err);
+	warn_of_end(top);
+	return EXIT_OK;
 }
 
 /* Once from the beginning of a trace to its end.  Returns the exit status, which is *@ended if that
