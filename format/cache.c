@@ -294,6 +294,8 @@ int mlk_cache_get_own(struct mlk_reader *cache, const struct mlk_entry *entry,
 	int err = mlk_reader_seek(cache, entry, 0);
 
 	cache->step = STEP_END;
+	if (!err && cache->chunks.header.raw_len > MLK_CACHE_PIECE)
+		err = MLK_E_CORRUPT; /* no writer makes such */
 	if (!err)
 		err = mlk_chunks_load(&cache->chunks);
 	*bytes = err ? NULL : cache->chunks.raw;

@@ -82,8 +82,9 @@ int mlk_cache_copy(int fd, const struct mlk_reader *cache, uint64_t len);
 int mlk_cache_put_own(int fd, struct mlk_cache_encoder *encoder, const struct mlk_reader *trace,
 		      uint64_t seq, unsigned int kind, const void *bytes, size_t len);
 
-/* Point *@bytes at the *@len bytes that chunk @entry, of such a type, has: valid until @cache is
- * used again.  Returns 0, -ENOMEM, MLK_E_CORRUPT or -errno of read(2). */
+/* Point *@bytes at the *@len bytes that chunk @entry, of such a type, has, at most
+ * MLK_CACHE_PIECE: valid until @cache is used again.  Returns 0, -ENOMEM, MLK_E_CORRUPT or -errno
+ * of read(2). */
 int mlk_cache_get_own(struct mlk_reader *cache, const struct mlk_entry *entry,
 		      const uint8_t **bytes, size_t *len);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/unwound.h"
 #include "report/decode/stored_stacks.h"
 #include "report/live/live_save.h"
 #include "report/stats/growth_save.h"
@@ -210,25 +211,39 @@ static int add_frame(struct dwunw *dw, const struct saved_frame *saved,
 	return dwunw_stack_add(dw, ids[saved->caller], &frame, id);
 }
 
+/* Of what the frames before it are, is @saved number @number one that there can be?  Its depth is
+ * noted then. */
+static bool is_frame(const struct saved_frame *saved, size_t number, size_t nr_modules,
+		     uint16_t *depths)
+{
+	if (saved->caller >= number || saved->module > nr_modules)
+		return false;
+	depths[number] = saved->caller ? (uint16_t)(depths[saved->caller] + 1) : 0;
+	return depths[number] <= MLK_MAX_FRAMES;
+}
+
 /* Give the unwinder all frames; *@ids, which the caller frees, are what it calls them, from 1 to
  * *@nr. */
 static int load_frames(struct replay *leaks, struct load *from, uint32_t **ids, size_t *nr)
 {
 	struct module *modules = NULL;
 	struct saved_frame saved;
+	uint16_t *depths;
 	size_t nr_modules;
 	int err = load_modules(leaks, from, &modules, &nr_modules);
 
 	*nr = err ? 0 : load_count(from, sizeof(saved));
 	*ids = malloc((*nr + 1) * sizeof(**ids));
-	if (!err && !*ids)
+	depths = malloc((*nr + 1) * sizeof(*depths));
+	if (!err && (!*ids || !depths))
 		err = -ENOMEM;
-	for (size_t i = 0; !err && i < *nr; i++) {
+	for (size_t i = 1; !err && i <= *nr; i++) {
 		load_get(from, &saved, sizeof(saved));
-		err = saved.caller > i || saved.module > nr_modules
-			      ? MLK_E_CORRUPT
-			      : add_frame(leaks->dw, &saved, modules, *ids, &(*ids)[i + 1]);
+		err = is_frame(&saved, i, nr_modules, depths)
+			      ? add_frame(leaks->dw, &saved, modules, *ids, &(*ids)[i])
+			      : MLK_E_CORRUPT;
 	}
+	free(depths);
 	free(modules);
 	return err;
 }

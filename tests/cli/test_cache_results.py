@@ -163,6 +163,17 @@ class BeliefTest(ResultsCase):
             os.chmod(self.cache, 0o600)
             self.assertEqual(self.cached(self.path_of), plain)
 
+    def test_a_piece_that_is_larger_than_any_is_not_read(self):
+        """By such ones a report would take more memory than it thinks."""
+        self.change(lambda content: content.extend(bytes((1 << 20) + 1 - len(content))))
+        lie = self.read(self.cache)
+        self.assertEqual(self.cached(self.path_of), self.plain(self.path_of))
+        self.assertLess(len(self.read(self.cache)), len(lie))  # it was made anew
+        self.change(lambda content: content.extend(bytes((1 << 20) - len(content))))
+        largest = self.read(self.cache)
+        self.assertEqual(self.cached(self.path_of), self.plain(self.path_of))
+        self.assertEqual(self.read(self.cache), largest)
+
     def test_content_with_right_sums_does_no_harm(self):
         """Whose a trace is may make its report say anything, but not more."""
         for seed in range(MUTATIONS):

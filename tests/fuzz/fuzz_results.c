@@ -98,6 +98,16 @@ static void check_block(void *arg, const struct live_block *block)
 	FUZZ_CHECK(block->stack < ((const struct replay *)arg)->stacks->nr);
 }
 
+static void check_depth(const struct dwunw *dw, uint32_t id)
+{
+	struct dwunw_frame frame;
+
+	for (size_t depth = 0; dwunw_stack_frames(dw, id, &frame, 1); depth++) {
+		FUZZ_CHECK(depth < MLK_MAX_FRAMES);
+		id = dwunw_stack_parent(dw, id);
+	}
+}
+
 static void use(struct subject *s)
 {
 	const struct stacks *stacks = s->leaks->stacks;
@@ -110,6 +120,7 @@ static void use(struct subject *s)
 		FUZZ_CHECK(stacks->all[i].process < live_nr_processes(s->leaks->live));
 		FUZZ_CHECK(dwunw_stack_frames(stacks->dw, stacks->all[i].id, frames, FRAMES) <=
 			   FRAMES);
+		check_depth(stacks->dw, stacks->all[i].id);
 		(void)growth_of(s->growth, &i, 1);
 	}
 	(void)growth_of_all(s->growth);
