@@ -87,10 +87,10 @@ static int open_folder(const struct cache_file *file)
 	return -1;
 }
 
-/* Can only such users have written the file @st who may? */
-static bool is_believed(const struct cache_file *file, const struct stat *st)
+/* Is it a file of one who may make the report say anything? */
+static bool is_of_ours(const struct cache_file *file, const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && !(st->st_mode & OTHERS_MAY_WRITE) &&
+	return S_ISREG(st->st_mode) &&
 	       (st->st_uid == geteuid() || !st->st_uid || st->st_uid == file->trace.st_uid);
 }
 
@@ -115,10 +115,13 @@ int cache_file_open(struct cache_file *file)
 	close(dir);
 	if (fd < 0)
 		return -1;
-	if (!fstat(fd, &st) && is_believed(file, &st) && mlk_cache_check(fd)) {
+	if (!fstat(fd, &st) && is_of_ours(file, &st) && mlk_cache_check(fd)) {
 		file->old = st;
-		take_access(file, fd, &st);
-		return fd;
+		/* else it may be anyone's by now, and is only good to be replaced */
+		if (!(st.st_mode & OTHERS_MAY_WRITE)) {
+			take_access(file, fd, &st);
+			return fd;
+		}
 	}
 	close(fd);
 	return -1;
@@ -128,6 +131,15 @@ int cache_file_open(struct cache_file *file)
 static bool may_replace(const struct cache_file *file)
 {
 	return !file->old.st_nlink || file->old.st_uid == geteuid() || !geteuid();
+}
+
+/* Can the new file be one that is believed?  Not where all files are everyone's, as vfat may be
+ * mounted: a cache would be written by each report, and read by none. */
+static bool can_be_ours_alone(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && !(st.st_mode & OTHERS_MAY_WRITE);
 }
 
 int cache_file_create(struct cache_file *file)
@@ -145,10 +157,14 @@ int cache_file_create(struct cache_file *file)
 	change_handlers(SIG_DFL, on_signal);
 	/* where no cache was found, no file may have the name: none has the number 0 */
 	err = mlk_place_open(&file->place, file->path, &file->old);
-	if (err || is_beside(file->place.dir, file))
+	if (err)
 		return err;
-	cache_file_drop(file);
-	return MLK_E_OTHER;
+	err = !is_beside(file->place.dir, file)	  ? MLK_E_OTHER
+	      : can_be_ours_alone(file->place.fd) ? 0
+						  : MLK_E_USER;
+	if (err)
+		cache_file_drop(file);
+	return err;
 }
 
 /* Let those users read the cache who can read the trace, and no others; none can write it but its

@@ -27,13 +27,15 @@ struct cache_file {
  * in any case. */
 int cache_file_find(struct cache_file *file, const struct mlk_reader *trace, const char *path);
 
-/* Open the cache for reading, if one is there that may be believed.  Returns a file descriptor,
- * or -1.  Who may not read the trace any more may not read the cache from now on, either. */
+/* Open the cache for reading, if one is there that may be believed.  One that others may write is
+ * not, but it may be replaced.  Returns a file descriptor, or -1.  Who may not read the trace any
+ * more may not read the cache from now on, either. */
 int cache_file_open(struct cache_file *file);
 
 /*
  * Create the file of a new cache: file->place.fd, open for writing, without the name.  A cache that
- * is there must be the user's to replace; other files are not.  Until it has the name or is
+ * is there must be the user's to replace; other files are not.  There is none where others could
+ * write it.  Until it has the name or is
  * dropped, a signal that would end this process removes it first.  Returns 0, -errno, or as
  * mlk_place_open().
  */

@@ -19,6 +19,12 @@ class FileTest(CacheCase):
         if os.geteuid():
             self.skipTest("needs root, to be several users")
 
+    def named(self):
+        """The library for other file systems."""
+        library = self.path("named.so")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, self.write("named.c", NAMED.encode())], check=True)
+        return library
+
     def assert_foreign(self, what):
         """A file that is none of ours is neither believed nor touched."""
         before = os.lstat(self.cache)
@@ -37,12 +43,37 @@ class FileTest(CacheCase):
         self.assertTrue(self.is_used(), "that of the trace's owner")
         os.chown(self.path_of, 0, 0)
         os.chown(self.cache, 0, 0)
-        for mode in 0o620, 0o602, 0o666:
-            os.chmod(self.cache, mode)
-            self.assert_foreign("others may write it")
         os.chmod(self.cache, 0o644)
         self.assertTrue(self.is_used())
         self.assertEqual(self.read(self.cache), lie)
+
+    def test_one_that_others_may_write_is_made_anew(self):
+        """It says what they like, so it is not believed."""
+        os.chmod(self.path_of, 0o644)
+        for mode in 0o620, 0o602, 0o666:
+            with self.subTest(mode=oct(mode)):
+                lie = self.lie()
+                os.chmod(self.cache, mode)
+                self.assertFalse(self.is_used())
+                self.assertFalse(self.read(self.cache) == lie, "it is still there")
+                self.assertEqual(stat.S_IMODE(os.stat(self.cache).st_mode), 0o644)
+                os.unlink(self.cache)
+        self.lie()
+        os.chown(self.cache, OTHER, OTHER)
+        os.chmod(self.cache, 0o666)
+        self.assert_foreign("another user's, who lets others write it")
+
+    def test_where_others_may_write_all_files_there_is_none(self):
+        """As on vfat that is mounted so; that file system is not on each machine."""
+        env = dict(os.environ, MLEAK_CACHE="always", LD_PRELOAD=self.named(), MADE=self.path("made"))
+        before = sorted(os.listdir(self.dir))
+        for _ in range(2):
+            result = self.finish(self.spawn([MLEAK_FAST, "report", "--folded", self.path_of], env=env))
+            self.assertEqual(tuple(result), self.plain("--folded", self.path_of))
+        self.assertTrue(os.path.exists(self.path("made")), "no file was tried")
+        self.assertEqual(os.path.getsize(self.path("made")), 0, "something was written in vain")
+        os.unlink(self.path("made"))
+        self.assert_nothing_is_left(before)
 
     def test_what_is_no_cache_stays(self):
         self.write("x.mlk.stacks", b"a file of the user's own")
@@ -172,9 +203,7 @@ class FileTest(CacheCase):
             os.unlink(self.cache)
 
     def test_one_that_is_ended_leaves_nothing_where_files_need_names(self):
-        library = self.path("named.so")
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, self.write("named.c", NAMED.encode())], check=True)
-        env = dict(os.environ, MLEAK_CACHE="always", LD_PRELOAD=library, STOP_THERE="1")
+        env = dict(os.environ, MLEAK_CACHE="always", LD_PRELOAD=self.named(), STOP_THERE="1")
 
         def ended_by(number):
             """Who started the tests may ignore it, as a shell does for what is in the background."""
