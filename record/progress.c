@@ -147,6 +147,6 @@ void progress_summary(const struct session *s, const struct output *out)
 			 s->overruns.found == 1 ? "it" : "them");
 	if (session_is_quiet(s))
 		log_warn("no call of malloc or free was recorded%s",
-			 s->quiet_told ? "" : ": the program made none");
+			 s->quiet_told || lost ? "" : ": the program made none");
 	output_tell(out, mlk_writer_bytes(s->out.writer), true);
 }

@@ -29,6 +29,7 @@ struct preload_range {
 struct preload_state {
 	bool ready;	  /* the functions are known, and whether we record */
 	bool guards;	  /* blocks have guard bytes, see guard.h */
+	bool passed_by;	  /* the program has a malloc of its own, which is called in place of ours */
 	uint32_t pid;	  /* that is recorded */
 	uint32_t program; /* as preload_process.program */
 	struct preload_process *process;

@@ -20,6 +20,7 @@
 #include "record/base/own_number.h"
 #include "record/base/rlimits.h"
 #include "record/preload/launch_preloaded.h"
+#include "record/preload/preload_left_out.h"
 #include "record/preload/process/process_table.h"
 #include "record/preload/ring/merge_rings.h"
 #include "record/preload/ring/preload_clock.h"
@@ -367,25 +368,12 @@ uint64_t preload_taken_ns(const struct preload *p)
 	return p->taken_ns;
 }
 
-static void tell_confined(const struct preload *p)
-{
-	uint32_t how = __atomic_load_n(&p->memory->confined, __ATOMIC_ACQUIRE);
-
-	if (how & PRELOAD_NO_CLOCK)
-		log_warn("a recorded process disabled its time stamp counter (with seccomp's "
-			 "strict mode, or PR_SET_TSC): its later events count as lost");
-	else if (how & PRELOAD_LEFT_OUT)
-		log_warn("a recorded process turned on seccomp: events that need system calls, "
-			 "such as those of new threads and programs, were not recorded and count "
-			 "as lost");
-}
-
 void preload_stop(struct preload *p)
 {
 	struct timespec moment = {.tv_nsec = 2000000};
 
 	p->stopped = true;
-	tell_confined(p);
+	preload_tell_left_out(p->memory);
 	__atomic_store_n(&p->memory->ended, 1, __ATOMIC_SEQ_CST);
 	preload_slot_wake(&p->memory->ended);
 	preload_processes_wake(p->processes);
@@ -401,6 +389,7 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses)
 	preload_accounts_losses(&p->accounts, losses);
 	/* The last one may come up yet, until the end. */
 	losses->count[MLK_LOST_EXEC] += p->stopped ? preload_processes_lost(p->processes) : 0;
+	losses->count[MLK_LOST_EXEC] += preload_passed_by(p->memory);
 	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
 	losses->count[MLK_LOST_LOOK] += preload_processes_unlooked(p->processes, &first);
 	losses->skipped[MLK_SKIPPED_CHILD] +=

@@ -201,6 +201,8 @@ bool preload_join(struct preload_header *h, bool *fresh)
 	if (!p)
 		return false;
 	settle(h, p, number);
+	if (preload_state.passed_by)
+		__atomic_fetch_add(&h->passed_by, 1, __ATOMIC_RELAXED);
 	preload_wake(&h->wake);
 	if (!wait_for_go(h, p))
 		return false;

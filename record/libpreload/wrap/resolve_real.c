@@ -89,6 +89,26 @@ bool preload_is_second(void)
 }
 #endif
 
+/* A program's own malloc comes before that of a library, also of one that is preloaded.  What is
+ * found in a program may also be just where it jumps to ours: then it has no such symbol defined.
+ */
+static bool is_passed_by(void)
+{
+#ifdef PRELOAD_STATIC
+	return false;
+#else
+	const struct preload_range *own = &preload_state.own;
+	void *first = dlsym(RTLD_DEFAULT, "malloc");
+	const ElfW(Sym) *symbol = NULL;
+	Dl_info info;
+
+	if (!first || (uint64_t)(uintptr_t)first - own->start < own->end - own->start)
+		return false;
+	return dladdr1(first, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+	       info.dli_saddr == first && symbol->st_shndx != SHN_UNDEF;
+#endif
+}
+
 void preload_find(void)
 {
 	int saved_errno = errno;
@@ -132,6 +152,7 @@ void preload_find(void)
 	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
 	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
 	find_range((uint64_t)(uintptr_t)preload_find, &preload_state.own);
+	preload_state.passed_by = is_passed_by();
 #ifndef PRELOAD_STATIC
 	preload_find_operators();
 #endif

@@ -1,0 +1,36 @@
+/* preload_left_out.c - see preload_left_out.h */
+#include "record/preload/preload_left_out.h"
+
+#include <inttypes.h>
+
+#include "mleak.h"
+
+uint64_t preload_passed_by(const struct preload_header *memory)
+{
+	return __atomic_load_n(&memory->passed_by, __ATOMIC_RELAXED);
+}
+
+static void tell_confined(const struct preload_header *memory)
+{
+	uint32_t how = __atomic_load_n(&memory->confined, __ATOMIC_ACQUIRE);
+
+	if (how & PRELOAD_NO_CLOCK)
+		log_warn("a recorded process disabled its time stamp counter (with seccomp's "
+			 "strict mode, or PR_SET_TSC): its later events count as lost");
+	else if (how & PRELOAD_LEFT_OUT)
+		log_warn("a recorded process turned on seccomp: events that need system calls, "
+			 "such as those of new threads and programs, were not recorded and count "
+			 "as lost");
+}
+
+void preload_tell_left_out(const struct preload_header *memory)
+{
+	const uint64_t nr = preload_passed_by(memory);
+
+	tell_confined(memory);
+	if (nr)
+		log_warn("%" PRIu64 " %s of %s own, so %s blocks were not recorded: the preloaded "
+			 "library does not see them; record by eBPF, as root",
+			 nr, nr == 1 ? "program has a malloc" : "programs have a malloc",
+			 nr == 1 ? "its" : "their", nr == 1 ? "its" : "their");
+}

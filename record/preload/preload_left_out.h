@@ -1,0 +1,15 @@
+/* preload_left_out.h - what of the processes with the preloaded library could not be recorded */
+#ifndef RECORD_PRELOAD_LEFT_OUT_H
+#define RECORD_PRELOAD_LEFT_OUT_H
+
+#include <stdint.h>
+
+#include "record/libpreload/ring.h"
+
+/* Programs so far that have a malloc of their own, so that the library's is not called. */
+uint64_t preload_passed_by(const struct preload_header *memory);
+
+/* Warn of those, and of processes that forbade themselves what recording takes. */
+void preload_tell_left_out(const struct preload_header *memory);
+
+#endif

@@ -1,0 +1,81 @@
+"""A program with a malloc of its own: the preloaded library is not called by it, which is told and counted; eBPF
+records it."""
+
+import json
+import subprocess
+
+from mleaktest import Case, needs_bpf
+from test_preload import PreloadCase
+
+SOURCE = """#include <stddef.h>
+#include <string.h>
+#define APART __attribute__((noipa))
+static char arena[1 << 20] __attribute__((aligned(16)));
+static size_t used;
+APART void *malloc(size_t size)
+{
+	void *block = arena + used;
+	used += (size + 31) & ~(size_t)15;
+	return block;
+}
+APART void free(void *block) { (void)block; }
+APART void *calloc(size_t nr, size_t size) { return memset(malloc(nr * size), 0, nr * size); }
+APART void *realloc(void *old, size_t size) { return old ? NULL : malloc(size); }
+void *volatile kept[23];
+int main(void)
+{
+	for (int i = 0; i < 23; i++)
+		kept[i] = malloc(47);
+	return 0;
+}
+"""
+
+
+class OwnMallocTest(PreloadCase):
+    def record_program(self, *argv, options=()):
+        """The trace, and what the recorder said."""
+        trace = self.path("x.mlk")
+        result = self.mleak("record", *self.options, *options, "-o", trace, "--", *argv, **self.as_user)
+        self.assertEqual(result.status, 0, result.err)
+        return trace, result.err
+
+    def check(self, trace, said, programs):
+        """The recorder and the report say that so many programs are missing; it is no proof of anything."""
+        noun = "program has a malloc of its own" if programs == 1 else "programs have a malloc of their own"
+        self.assertRegex(said, r"(?m)^mleak: warning: %d %s, so " % (programs, noun))
+        self.assertNotIn("the program made none", said)
+        lost = json.loads(self.mleak("report", "--format=json", trace).out)["lost"]
+        self.assertEqual(lost["kinds"], {"programs or processes that were not recorded": programs})
+
+    def test_a_program(self):
+        trace, said = self.record_program(self.compile("own", SOURCE))
+        self.check(trace, said, 1)
+        self.assertEqual(self.mleak("report", "--fail-on-leak", "--strict", trace).status, 2)
+
+    def test_programs_that_a_shell_begins(self):
+        program = self.compile("own", SOURCE)
+        trace, said = self.record_program("sh", "-c", "%s; %s; true" % (program, program), options=["--follow"])
+        self.check(trace, said, 2)
+
+    def test_one_that_is_linked_with_an_allocator_s_library(self):
+        """That comes behind ours."""
+        source = "#include <stdlib.h>\n" + SOURCE[SOURCE.index("void *volatile"):]
+        program = self.compile("linked", source, "-Wl,--no-as-needed", "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
+        trace, said = self.record_program(program)
+        self.assertNotIn("malloc of its own", said)
+        self.assertEqual(leaks(self, trace), [(23, 23 * 47)])
+
+
+def leaks(case, trace):
+    """What the stacks of main() have."""
+    stacks = json.loads(case.report(trace, "--format=json", "--function", "^main$"))["stacks"]
+    return [(stack["outstanding"]["blocks"], stack["outstanding"]["bytes"]) for stack in stacks]
+
+
+@needs_bpf
+class ByProbesTest(Case):
+    def test_a_program(self):
+        self.write("own.c", SOURCE.encode())
+        subprocess.run(["gcc", "-O2", "-g", "-fno-builtin", "-o", self.path("own"), self.path("own.c")], check=True)
+        trace, _ = self.record(self.path("own"))
+        self.assertEqual(leaks(self, trace), [(23, 23 * 47)])
