@@ -6,6 +6,7 @@
 #include "record/session/session.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "record/base/clock.h"
 #include "record/base/proc.h"
@@ -101,6 +102,60 @@ static void catch (struct session *s, struct process *p)
 		session_note_gap(s, clock_now_ns() - p->born_ns);
 	if (held)
 		stop_end(&p->hold, p->target.pid);
+}
+
+/* The parent of process @pid; 0: it has none, or has ended. */
+static pid_t parent_of(pid_t pid)
+{
+	char text[512];
+
+	return *proc_stat(text, sizeof(text), pid, pid, 3) == 'Z'
+		       ? 0
+		       : (pid_t)strtol(proc_stat(text, sizeof(text), pid, pid, 4), NULL, 10);
+}
+
+/* Is @pid this process, or one that it is a descendant of, such as sudo? */
+static bool is_ours(pid_t pid)
+{
+	for (pid_t at = getpid(); at > 1; at = parent_of(at))
+		if (at == pid)
+			return true;
+	return false;
+}
+
+/* Is @pid a descendant of a process that is recorded, and not of this one? */
+static bool descends(struct session *s, pid_t pid)
+{
+	while ((pid = parent_of(pid)) > 1 && pid != getpid())
+		if (session_find(s, pid))
+			return true;
+	return false;
+}
+
+void children_note_running(struct session *s)
+{
+	DIR *proc = s->follow && !s->command ? opendir("/proc") : NULL;
+	struct dirent *entry;
+	uint64_t nr = 0;
+
+	while (proc && (entry = readdir(proc)) != NULL) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		char name[16];
+
+		if (pid <= 0 || session_find(s, pid) || !descends(s, pid) || is_ours(pid))
+			continue;
+		proc_read(name, sizeof(name), "/proc/%d/comm", (int)pid);
+		name[strcspn(name, "\n")] = '\0';
+		unrecorded_note(&s->missed, pid, name, "ran already when mleak attached");
+		nr++;
+	}
+	if (proc)
+		closedir(proc);
+	if (nr)
+		log_warn("%" PRIu64 " %s already and %s not recorded: --follow records those that "
+			 "are started from now on; name each with -p, too",
+			 nr, nr == 1 ? "child process runs" : "child processes run",
+			 nr == 1 ? "is" : "are");
 }
 
 void children_on_fork(struct session *s, const struct sideband_fork *fork)

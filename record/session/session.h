@@ -16,6 +16,7 @@
 #include "record/reach/snapshot.h"
 #include "record/session/backend.h"
 #include "record/session/session_loaded.h"
+#include "record/session/unrecorded.h"
 #include "record/target/memory_walker.h"
 #include "record/target/sideband.h"
 #include "record/target/threads.h"
@@ -28,19 +29,6 @@ struct helper;
 struct inject;
 struct shared_view;
 struct tracer;
-
-#define MISSED_NAMED 3
-
-/* Programs and processes that should have been recorded and were not: the first by name. */
-struct unrecorded {
-	uint64_t nr;
-	unsigned int told; /* children of which was said at once why they cannot be recorded */
-	struct {
-		pid_t pid;
-		char name[16];
-		const char *why; /* static text, behind "it" */
-	} first[MISSED_NAMED];
-};
 
 /* Programs and children whose first allocations may be missing. */
 struct session_gaps {
@@ -356,15 +344,6 @@ void session_own_losses(const struct session *s, struct mlk_losses *losses);
 /* Take out all probes, and release all but the helper and the tracer. */
 void session_release(struct session *s);
 
-/* Was that said of as many children as are named? */
-bool unrecorded_is_full(const struct unrecorded *m);
-
-/* It was said of one more; says that it was the last, if it was. */
-void unrecorded_reported(struct unrecorded *m);
-
-/* Log which they are, if there are any. */
-void unrecorded_report(const struct unrecorded *m);
-
 /* From the rings' events to the trace's: write_events.c. */
 
 /* An event from the rings, for probes_set_consumer() with the session as context.  Returns 0,
@@ -399,6 +378,10 @@ void leader_follow(struct session *s, struct process *p);
 void leader_look(struct session *s);
 
 /* Processes that are forked by those recorded: children.c. */
+
+/* Before anything is probed: count what those to be recorded have started already, if children are
+ * to be recorded. */
+void children_note_running(struct session *s);
 
 /* A notice says that a thread or process was started. */
 void children_on_fork(struct session *s, const struct sideband_fork *fork);

@@ -51,6 +51,30 @@ class AttachFamilyTest(FamilyCase):
             self.assert_process(self.path("x.mlk"), truth)
         self.assert_sums(self.path("x.mlk"))
 
+    def test_children_that_run_already_are_counted(self):
+        """As the workers of a server: a grandchild, too.  Those that are named are recorded."""
+        program = self.spawn(["sh", "-c", "sh -c 'sleep 1000 & echo $$ $!; wait' & read x; kill $(jobs -p)"],
+                             stdin=subprocess.PIPE)
+        pids = [int(word) for word in read_line(program).split()]
+        try:
+            recorder = self.attach(program, options=["--follow"])
+            recorder.terminate()
+            result = self.finish(recorder)
+            self.assertRegex(result.err, "(?m)^mleak: warning: 2 child processes run already and are not recorded: ")
+            for name, pid in zip(["sh", "sleep"], pids):
+                self.assertIn("not recorded: %s (pid %d): it ran already when mleak attached" % (name, pid), result.err)
+            self.assertEqual(self.mleak("report", "--fail-on-leak", self.path("x.mlk")).status, 2)
+            os.remove(self.path("x.mlk"))
+            options = ["--follow"] + ["--pid=%d" % pid for pid in pids]
+            recorder = self.attach(program, options=options)
+            recorder.terminate()
+            result = self.finish(recorder)
+            self.assertNotIn("already", result.err)
+            self.assertIn(" of 3 processes, ", result.err)
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+
     def test_one_of_several_that_ends_ends_only_itself(self):
         early, late = self.begin(""), self.begin("")
         recorder = self.attach(early, late)
