@@ -39,6 +39,7 @@ struct then_unwind {
 	int fd;	    /* the request goes there; its end ends the process */
 	bool due;   /* there is a request, */
 	bool begun; /* and it went there */
+	int signal; /* that ended it by way of the recorder, 0: none */
 	struct request request;
 };
 
@@ -257,6 +258,7 @@ static int wait_for_end(struct then_unwind *t)
 		if (t->fd >= 0 && sig > 0 && sig != SIGCHLD && sig != SIGUSR1 && sig != SIGUSR2) {
 			close(t->fd);
 			t->fd = -1;
+			t->signal = sig;
 		}
 	}
 }
@@ -266,6 +268,26 @@ static void end_line(void)
 {
 	if (isatty(STDERR_FILENO) && !log_is_quiet())
 		fputc('\n', stderr);
+}
+
+/* Why the trace has no stacks, by the wait status @status.  The SIGTERM that the end of the pipe
+ * brings about is ours alone: the user is told of the signal that the recorder got. */
+static void explain_end(const struct then_unwind *t, int status)
+{
+	const char *option = t->opts.drop_raw ? "--drop-raw " : "";
+	const char *path = t->request.path;
+
+	if (t->signal)
+		log_error("SIG%s ended the unwinding: the trace stays as it was recorded, and is "
+			  "whole; to unwind it: mleak unwind %s%s",
+			  sigabbrev_np(t->signal), option, path);
+	else if (status > 0 && WIFSIGNALED(status))
+		log_error("unwinding the trace was ended by signal %d: it stays as it was "
+			  "recorded; to unwind it: mleak unwind %s%s",
+			  WTERMSIG(status), option, path);
+	else
+		log_error("the trace stays as it was recorded; to try it again: mleak unwind %s%s",
+			  option, path);
 }
 
 int then_unwind_finish(struct then_unwind *t, bool hurry)
@@ -286,11 +308,7 @@ int then_unwind_finish(struct then_unwind *t, bool hurry)
 		end_line();
 	if (!status || !t->opts.into_trace)
 		return 0;
-	if (status > 0 && WIFSIGNALED(status))
-		log_error("unwinding the trace was ended by signal %d: it stays as it was recorded",
-			  WTERMSIG(status));
-	else
-		log_error("the trace stays as it was recorded; 'mleak unwind' tries it again");
+	explain_end(t, status);
 	return -1;
 }
 

@@ -75,8 +75,9 @@ class RecordUnwindTest(ThenCase):
         self.assertIn("unwound the stacks of", result.err)
         self.assertRegex(self.info(self.path("x.mlk")), r"(?m)^unwound +yes$")
 
-    def test_a_signal_to_the_recorder_ends_the_unwinding(self):
-        recorder = self.start()
+    def ended_by(self, number, *options):
+        """End the unwinding by the signal @number to the recorder; returns what was said."""
+        recorder = self.start(*options)
         unwinder = self.then_of(recorder)
         os.kill(unwinder, signal.SIGSTOP)
         recorder.stdin.write(b"\n")
@@ -85,7 +86,7 @@ class RecordUnwindTest(ThenCase):
                    "the command goes on")
         while recorder.poll() is None:
             # one that comes before the recorder waits is taken as the recording's
-            recorder.send_signal(signal.SIGTERM)
+            recorder.send_signal(number)
             with contextlib.suppress(ProcessLookupError):
                 if not self.pipe_has_ended(recorder):
                     os.kill(unwinder, signal.SIGSTOP)
@@ -94,9 +95,23 @@ class RecordUnwindTest(ThenCase):
             time.sleep(0.01)
         result = self.finish(recorder)
         self.assertEqual(result.status, 125, result.err)
-        self.assertIn("the trace stays as it was recorded", result.err)
         self.assertNotIn("unwound", self.info(self.path("x.mlk")))
         self.assertEqual(os.listdir(self.dir), ["x.mlk"])
+        return result.err
+
+    def test_a_signal_to_the_recorder_ends_the_unwinding(self):
+        """What is said names that signal, and a command that does what is left."""
+        for number, options in (signal.SIGTERM, ()), (signal.SIGINT, ("--drop-raw",)):
+            with self.subTest(number=number):
+                said = self.ended_by(number, *options)
+                end = "mleak: %s ended the unwinding: the trace stays as it was recorded" % number.name
+                self.assertIn(end, said)
+                command = said.rpartition("to unwind it: mleak ")[2].split()
+                self.assertEqual(command, ["unwind", *options, self.path("x.mlk")], said)
+                self.assertEqual(self.mleak(*command).status, 0)
+                self.assertRegex(self.info(self.path("x.mlk")),
+                                 r"(?m)^stacks +dropped$" if options else r"(?m)^unwound +yes$")
+                os.unlink(self.path("x.mlk"))
 
     def test_a_setting_for_reports_is_not_in_the_way(self):
         trace, _, said = self.recorded("true", env=dict(os.environ, MLEAK_CACHE="nonsense"))
