@@ -14,6 +14,7 @@
 #include "record/output.h"
 #include "record/pids.h"
 #include "record/session/session.h"
+#include "record/trace/write_failed.h"
 
 #define MOST_PASSES 99
 
@@ -176,7 +177,7 @@ static bool look(struct session *s, const struct look_opts *o, struct output *ou
 	any = may_read(s) && read_all(s);
 	session_finish(s, MLK_END_DURATION);
 	if (s->out.err) {
-		log_error("cannot write the trace '%s': %s", out->path, mlk_strerror(s->out.err));
+		write_failed_tell(out->path, s->out.err, false);
 		return false;
 	}
 	if (!any || output_take(out) || output_check(out, mlk_writer_bytes(s->out.writer)))

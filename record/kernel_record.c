@@ -27,6 +27,7 @@
 #include "record/kernel_trace.h"
 #include "record/privilege/privileges.h"
 #include "record/signals.h"
+#include "record/trace/write_failed.h"
 
 #define CONSUME_MS 100
 #define USERS_MS   20	       /* where copies of user space wait to be written */
@@ -242,7 +243,7 @@ static void explain_end(const struct kernel_recording *r, bool began, int err)
 			  "the trace '%s' ends there, without names of functions",
 			  mlk_strerror(err), r->out->path);
 	else
-		log_error("cannot write the trace to '%s': %s", r->out->path, mlk_strerror(err));
+		write_failed_tell(r->out->path, err, began);
 }
 
 static int record_to(struct kernel_recording *r)

@@ -19,6 +19,7 @@
 #include "record/privilege/privileges.h"
 #include "record/ptrace/tracer.h"
 #include "record/then_unwind.h"
+#include "record/trace/write_failed.h"
 
 /* Leave to a process of its own what takes privileges while we record, and give them up.  @folder:
  * where traces are made; -1: none will be. */
@@ -87,8 +88,7 @@ uint32_t recording_ring_size(const struct record_opts *o, bool preload)
 static int conclude(const struct session *s, const struct output *out, enum mlk_end reason)
 {
 	if (s->out.err && s->out.err != MLK_E_CHANGED) {
-		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
-			  out->path, mlk_strerror(s->out.err));
+		write_failed_tell(out->path, s->out.err, true);
 		return EXIT_RECORD_FAILED;
 	}
 	if (output_check(out, mlk_writer_bytes(s->out.writer)))

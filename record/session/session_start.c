@@ -17,6 +17,7 @@
 #include "record/session/no_events.h"
 #include "record/session/session.h"
 #include "record/target/threads.h"
+#include "record/trace/write_failed.h"
 
 /* Where processes wait for a processor, the one that empties the ring goes before those that fill
  * it; and the one that attaches the probes before all of them. */
@@ -330,7 +331,7 @@ int session_prepare_all(struct session *s, const struct session_opts *opts)
 		err = prepare(s, s->all[i]);
 	}
 	if (err && s->out.err)
-		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
+		write_failed_tell(opts->path, err, false);
 	return err;
 }
 
@@ -407,7 +408,7 @@ int session_start(struct session *s, const struct session_opts *opts)
 	s->no_file_names = s->codes.no_files = opts->no_file_names;
 	s->allocator_opts = opts->allocators;
 	if (err) {
-		log_error("cannot write the trace '%s': %s", opts->path, mlk_strerror(err));
+		write_failed_tell(opts->path, err, false);
 		return err;
 	}
 	/* Of this thread, and those that it begins from here on: not of the one that compresses.

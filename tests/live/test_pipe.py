@@ -121,9 +121,24 @@ class PipeTest(Case):
         command = wait_until(lambda: runs_forever(recorder.pid), "the command does not run")
         self.assertEqual(os.read(source, 4), b"\xf5MLK")
         os.close(source)
-        self.wait_for_words(recorder, "mleak: the trace '-' ends early: Broken pipe")
+        self.wait_for_words(recorder, "mleak: the recording ends: the program that reads the trace")
         os.kill(command, signal.SIGTERM)  # it goes on, as with a full disk
-        self.assertEqual(self.finish(recorder).status, 125)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 125)
+        self.assertNotIn("Broken pipe", result.err)
+
+    def test_reader_that_is_gone_at_the_start(self):
+        """As of `mleak record -o - | true`: the command does not run."""
+        for args in (["--", "touch", "ran"], *([] if self.preloaded else [["--kernel", "-d", "1"]])):
+            with self.subTest(args=args):
+                source, sink = os.pipe()
+                os.close(source)
+                result = self.mleak("record", "-o", "-", *args, stdout=sink)
+                os.close(sink)
+                self.assertEqual(result.status, 125)
+                self.assert_one_message(result.err, naming="nothing is recorded: the program that reads the trace "
+                                        "from the standard output has ended")
+                self.assertEqual(os.listdir(self.dir), [])
 
     def test_terminals_are_refused(self):
         master, terminal = pty.openpty()

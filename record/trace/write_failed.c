@@ -1,0 +1,20 @@
+/* write_failed.c - see write_failed.h */
+#include "record/trace/write_failed.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "format/trace.h"
+#include "mleak.h"
+
+void write_failed_tell(const char *path, int err, bool begun)
+{
+	if (err == -EPIPE && !strcmp(path, "-"))
+		log_error("%s: the program that reads the trace from the standard output has ended",
+			  begun ? "the recording ends" : "nothing is recorded");
+	else if (begun)
+		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
+			  path, mlk_strerror(err));
+	else
+		log_error("cannot write the trace '%s': %s", path, mlk_strerror(err));
+}
