@@ -19,7 +19,8 @@ void explain_open(const char *path, int err)
 		log_error("cannot open '%s': it is a directory; name the trace in it", path);
 		break;
 	case -EINVAL:
-		log_error("cannot open '%s': it is not a regular file; copy the trace to one",
+		log_error("cannot open '%s': it is not a regular file; give '-' in place of it to "
+			  "read a trace from the standard input, or copy the trace to a file",
 			  path);
 		break;
 	case MLK_E_MAGIC:

@@ -48,6 +48,20 @@ class ReportTest(Case):
         os.mkfifo(self.path("fifo.mlk"))
         self.refused(self.path("fifo.mlk"), timeout=LONG)
 
+    def test_what_is_done_with_a_pipe_is_said(self):
+        """The name that is told is one that works with the same pipe."""
+        def piped(name):
+            writer = self.spawn(["cat", GOLDEN])
+            result = self.mleak("report", "--format=folded", name, stdin=writer.stdout)
+            self.finish(writer)
+            return result
+
+        result = piped("/dev/stdin")
+        self.assertEqual((result.status, result.out), (2, ""))
+        self.assert_one_message(result.err, naming="give '-' in place of it to read a trace from the standard input")
+        with open(GOLDEN[:-len("mlk")] + "folded", encoding="utf-8") as folded:
+            self.assertEqual(piped("-").out, folded.read())
+
     def test_elf_file(self):
         self.refused("/bin/true")
 
