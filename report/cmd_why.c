@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmdline/values.h"
+#include "report/base/text.h"
 #include "report/moments.h"
 #include "report/name/stack_id.h"
 #include "report/report_run.h"
@@ -153,7 +154,7 @@ static int explain_address(const struct question *q)
 {
 	log_error("0x%" PRIx64 " is in no block that was judged: 'mleak report --addr 0x%" PRIx64
 		  " %s' tells what is there",
-		  q->address, q->address, q->job->shown);
+		  q->address, q->address, text_trace_argument(q->job->shown));
 	return EXIT_USAGE;
 }
 

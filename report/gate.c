@@ -196,7 +196,8 @@ static struct gate gate_growing(const struct report_run *job, const struct repor
 			 "%zu %s, with %s bytes outstanding; 'mleak report --growth %.200s' shows "
 			 "%s",
 			 nr, nr == 1 ? "stack is growing" : "stacks are growing",
-			 text_number(bytes, amount.bytes), job->shown, nr == 1 ? "it" : "them");
+			 text_number(bytes, amount.bytes), text_trace_argument(job->shown),
+			 nr == 1 ? "it" : "them");
 	} else if (chooses_nothing(unmatched, gate.text) || is_in_doubt(job, gate.text)) {
 		gate.status = EXIT_UNKNOWN;
 	}

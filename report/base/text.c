@@ -116,6 +116,11 @@ const char *text_file_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+const char *text_trace_argument(const char *path)
+{
+	return strcmp(path, "-") ? path : "FILE";
+}
+
 const char *text_number(char buf[TEXT_NUMBER_MAX], uint64_t number)
 {
 	char digits[TEXT_NUMBER_MAX];

@@ -27,6 +27,10 @@ const char *text_blocks(uint64_t nr);
 /* The name of the file @path: the part of it behind the last slash, if anything is there. */
 const char *text_file_name(const char *path);
 
+/* What a command that a user is told has for the trace @path: "FILE" for the standard input, which
+ * was read to its end, else @path. */
+const char *text_trace_argument(const char *path);
+
 /* How many characters @text has, which is valid UTF-8: about so many columns it takes. */
 size_t text_columns(const char *text);
 

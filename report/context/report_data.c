@@ -23,7 +23,7 @@ void print_no_blocks(FILE *out, const struct report_data *export)
 		"nothing was recorded in full: %s %s only counted; to see how many each thread "
 		"has: mleak report --by thread ",
 		text_number(number, counted), counted == 1 ? "allocation was" : "allocations were");
-	text_print(out, export->path);
+	text_print(out, text_trace_argument(export->path));
 	fputc('\n', out);
 }
 

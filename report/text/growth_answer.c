@@ -255,6 +255,6 @@ void print_growth_line(FILE *out, const struct report_data *export, const struct
 	fputc('\n', out);
 	print_growth_verdict(out, export, rows);
 	fputs("; to see how stacks grew: mleak report --growth ", out);
-	text_print(out, export->path);
+	text_print(out, text_trace_argument(export->path));
 	fputc('\n', out);
 }

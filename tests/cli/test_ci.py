@@ -143,6 +143,16 @@ class GrowingTest(CiCase):
             self.assertEqual(result.status, 1, result.err)
             self.assert_one_message(result.err, naming="1 stack is growing, with 3,008 bytes outstanding")
 
+    def test_what_is_told_to_run_does_not_read_the_pipe_again(self):
+        trace = self.trace(forge.small(GROWING, step=forge.SECOND))
+        for name, told in (trace, trace), ("-", "FILE"):
+            with self.subTest(name=name):
+                writer = self.spawn(["cat", trace])
+                result = self.mleak("report", "--fail-on=growing", name, stdin=writer.stdout)
+                self.finish(writer)
+                for said in result.out, result.err:
+                    self.assertEqual(re.findall(r"mleak report --growth (\S+?)(?:'|\s)", said), [told], said)
+
     def test_one_that_does_not_is_0(self):
         trace = self.trace(forge.small(STEADY, step=forge.SECOND))
         result = self.mleak("report", "--fail-on=growing", trace)
