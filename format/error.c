@@ -27,54 +27,76 @@ const char *mlk_strerror(int err)
 	return strerror(err < 0 ? -err : err);
 }
 
-const char *mlk_loss_text(enum mlk_loss kind)
+const char *mlk_loss_text(enum mlk_loss kind, uint64_t nr)
 {
-	static const char *const text[MLK_LOSS_NR] = {
-		[MLK_LOST_ALLOC] = "allocations",
-		[MLK_LOST_FREE] = "frees",
-		[MLK_LOST_RELEASE] = "frees by realloc",
-		[MLK_LOST_RESTORE] = "failed reallocs",
-		[MLK_LOST_RETURN] = "allocator calls that were not seen to return",
-		[MLK_LOST_STATE] = "allocator calls that could not be noted",
-		[MLK_LOST_POINTER] = "posix_memalign results that could not be read",
-		[MLK_LOST_EXEC] = "programs or processes that were not recorded",
-		[MLK_LOST_MAPS] = "notices of mappings or threads",
-		[MLK_LOST_MODULE] = "modules whose file could not be read",
-		[MLK_LOST_UNMAP] = "unmaps",
-		[MLK_LOST_OVERRUN] = "overruns",
-		[MLK_LOST_NOTICE] = "notices that a process runs another program",
-		[MLK_LOST_LOOK] = "processes whose last blocks were not looked at for overruns",
-		[MLK_LOST_USER] = "stacks of user space",
-		[MLK_LOST_SUM] = "allocations and frees that were not added up for --trigger",
+	static const char *const text[MLK_LOSS_NR][2] = {
+		[MLK_LOST_ALLOC] = {"allocation", "allocations"},
+		[MLK_LOST_FREE] = {"free", "frees"},
+		[MLK_LOST_RELEASE] = {"free by realloc", "frees by realloc"},
+		[MLK_LOST_RESTORE] = {"failed realloc", "failed reallocs"},
+		[MLK_LOST_RETURN] = {"allocator call that was not seen to return",
+				     "allocator calls that were not seen to return"},
+		[MLK_LOST_STATE] = {"allocator call that could not be noted",
+				    "allocator calls that could not be noted"},
+		[MLK_LOST_POINTER] = {"posix_memalign result that could not be read",
+				      "posix_memalign results that could not be read"},
+		[MLK_LOST_EXEC] = {"program or process that was not recorded",
+				   "programs or processes that were not recorded"},
+		[MLK_LOST_MAPS] = {"notice of a mapping or thread",
+				   "notices of mappings or threads"},
+		[MLK_LOST_MODULE] = {"module whose file could not be read",
+				     "modules whose file could not be read"},
+		[MLK_LOST_UNMAP] = {"unmap", "unmaps"},
+		[MLK_LOST_OVERRUN] = {"overrun", "overruns"},
+		[MLK_LOST_NOTICE] = {"notice that a process runs another program",
+				     "notices that a process runs another program"},
+		[MLK_LOST_LOOK] = {"process whose last blocks were not looked at for overruns",
+				   "processes whose last blocks were not looked at for overruns"},
+		[MLK_LOST_USER] = {"stack of user space", "stacks of user space"},
+		[MLK_LOST_SUM] = {"allocation or free that was not added up for --trigger",
+				  "allocations and frees that were not added up for --trigger"},
 		[MLK_LOST_FRAMES] =
-			"allocations without an interpreter's frames, as the buffer was full",
-		[MLK_LOST_CALLERS] = "allocations without all callers that an interpreter had",
-		[MLK_LOST_CODE] = "frames of an interpreter without a name",
+			{"allocation without an interpreter's frames, as the buffer was full",
+			 "allocations without an interpreter's frames, as the buffer was full"},
+		[MLK_LOST_CALLERS] = {"allocation without all callers that an interpreter had",
+				      "allocations without all callers that an interpreter had"},
+		[MLK_LOST_CODE] = {"frame of an interpreter without a name",
+				   "frames of an interpreter without a name"},
 	};
 
-	return (unsigned int)kind < MLK_LOSS_NR ? text[kind]
+	return (unsigned int)kind < MLK_LOSS_NR ? text[kind][nr != 1]
 						: "of a kind that this mleak does not know";
 }
 
-const char *mlk_skip_text(enum mlk_skip kind)
+const char *mlk_skip_text(enum mlk_skip kind, uint64_t nr)
 {
-	static const char *const text[MLK_SKIP_NR] = {
-		[MLK_SKIPPED_SIZE] = "allocations of another size than asked for",
-		[MLK_SKIPPED_SAMPLE] = "allocations that are not among the sample",
-		[MLK_SKIPPED_TRIGGER] = "allocations of threads that were only counted",
-		[MLK_SKIPPED_DELAY] = "allocations before the delay was over",
-		[MLK_SKIPPED_FREE] = "frees of blocks that were not recorded",
-		[MLK_SKIPPED_UNKEPT] = "recorded blocks for which there was no room in the table "
-				       "of addresses",
-		[MLK_SKIPPED_CHILD] = "child processes",
+	static const char *const text[MLK_SKIP_NR][2] = {
+		[MLK_SKIPPED_SIZE] = {"allocation of another size than asked for",
+				      "allocations of another size than asked for"},
+		[MLK_SKIPPED_SAMPLE] = {"allocation that is not among the sample",
+					"allocations that are not among the sample"},
+		[MLK_SKIPPED_TRIGGER] = {"allocation of a thread that was only counted",
+					 "allocations of threads that were only counted"},
+		[MLK_SKIPPED_DELAY] = {"allocation before the delay was over",
+				       "allocations before the delay was over"},
+		[MLK_SKIPPED_FREE] = {"free of a block that was not recorded",
+				      "frees of blocks that were not recorded"},
+		[MLK_SKIPPED_UNKEPT] =
+			{"recorded block for which there was no room in the table of addresses",
+			 "recorded blocks for which there was no room in the table of addresses"},
+		[MLK_SKIPPED_CHILD] = {"child process", "child processes"},
 		[MLK_SKIPPED_SHORT] =
-			"allocations that were freed before the recorder looked at them",
-		[MLK_SKIPPED_OWN] = "allocations of the recorder itself",
-		[MLK_SKIPPED_SLAB] = "pages of slabs, whose objects are recorded",
-		[MLK_SKIPPED_PAGES] = "ranges that were given back, and perhaps used again",
+			{"allocation that was freed before the recorder looked at it",
+			 "allocations that were freed before the recorder looked at them"},
+		[MLK_SKIPPED_OWN] = {"allocation of the recorder itself",
+				     "allocations of the recorder itself"},
+		[MLK_SKIPPED_SLAB] = {"page of slabs, whose objects are recorded",
+				      "pages of slabs, whose objects are recorded"},
+		[MLK_SKIPPED_PAGES] = {"range that was given back, and perhaps used again",
+				       "ranges that were given back, and perhaps used again"},
 	};
 
-	return (unsigned int)kind < MLK_SKIP_NR ? text[kind]
+	return (unsigned int)kind < MLK_SKIP_NR ? text[kind][nr != 1]
 						: "of a kind that this mleak does not know";
 }
 

@@ -358,8 +358,8 @@ enum mlk_loss {
 	MLK_LOSS_NR,
 };
 
-/* Static text: "allocations", "frees", ... */
-const char *mlk_loss_text(enum mlk_loss kind);
+/* Static text, what @nr of it are called: "allocation" of 1, else "allocations"; ... */
+const char *mlk_loss_text(enum mlk_loss kind, uint64_t nr);
 
 /* What was not recorded on purpose.  The order is that of the file: append. */
 enum mlk_skip {
@@ -381,8 +381,8 @@ enum mlk_skip {
 	MLK_SKIP_NR,
 };
 
-/* Static text: "allocations of another size than asked for", ... */
-const char *mlk_skip_text(enum mlk_skip kind);
+/* Likewise: "allocations of another size than asked for", ... */
+const char *mlk_skip_text(enum mlk_skip kind, uint64_t nr);
 
 /* Counted from the start of the recording. */
 struct mlk_losses {

@@ -129,8 +129,10 @@ static void put_losses(const struct session *s, struct text *t)
 	put(t, "%-12s %" PRIu64 "\n", "frees", s->frees);
 	put(t, "%-12s %" PRIu64 "\n", "lost", lost);
 	if (losses.skipped[MLK_SKIPPED_TRIGGER])
-		put(t, "%-12s %" PRIu64 " allocations, %" PRIu64 " bytes\n", "only counted",
-		    losses.skipped[MLK_SKIPPED_TRIGGER], losses.skipped_bytes[MLK_SKIPPED_TRIGGER]);
+		put(t, "%-12s %" PRIu64 " %s, %" PRIu64 " bytes\n", "only counted",
+		    losses.skipped[MLK_SKIPPED_TRIGGER],
+		    losses.skipped[MLK_SKIPPED_TRIGGER] == 1 ? "allocation" : "allocations",
+		    losses.skipped_bytes[MLK_SKIPPED_TRIGGER]);
 }
 
 static void put_status(const struct ctl_answer *a, struct text *t)

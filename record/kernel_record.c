@@ -159,10 +159,49 @@ static int finish(struct kernel_recording *r)
 	return err ? err : mlk_writer_finish(r->writer, r->reason, clock_now_ns());
 }
 
-static void warn(uint64_t nr, const char *what)
+/* @one: what is said of one of it, @many: of several, before @what. */
+static void warn(uint64_t nr, const char *one, const char *many, const char *what)
 {
 	if (nr)
-		log_warn("%" PRIu64 " %s", nr, what);
+		log_warn("%" PRIu64 " %s%s", nr, nr == 1 ? one : many, what);
+}
+
+static void warn_of_losses(const struct kernel_recording *r)
+{
+	const struct kernel_events_sums *sums = kernel_events_sums(r->events);
+	const uint64_t *c = r->counts;
+
+	warn(c[KMEM_LOST_FULL], "allocation was", "allocations were",
+	     " lost: the table of blocks was full; a larger --max-blocks keeps them");
+	warn(r->missed_allocs, "allocation was lost in interrupts",
+	     "allocations were lost in interrupts", ", where eBPF does not run");
+	warn(c[KMEM_LOST_FREES] + r->missed_frees, "free was lost in interrupts",
+	     "frees were lost in interrupts",
+	     ", where eBPF does not run; what was freed looks leaked");
+	warn(c[KMEM_LOST_RING] + c[KMEM_LOST_RING_ALLOC], "event found the buffer full",
+	     "events found the buffer full", "");
+	warn(c[KMEM_LOST_STACK], "allocation has no stack", "allocations have no stack",
+	     ": there was no room for another one");
+	warn(c[KMEM_LOST_USER], "allocation lacks the stack of user space",
+	     "allocations lack the stack of user space", ": there was no room");
+	warn(c[KMEM_UNREAD_USER], "allocation lacks the stack of user space",
+	     "allocations lack the stack of user space", ": it was not in memory");
+	warn(sums->gone_users, "block lacks the stack of user space",
+	     "blocks lack the stack of user space",
+	     ": the process had ended, or ran another program");
+	warn(sums->other_users, "block lacks the stack of user space",
+	     "blocks lack the stack of user space",
+	     ": of a program of 32 bits, or one that was being replaced");
+	warn(sums->too_large, "snapshot of what a process has mapped was too large for the trace",
+	     "snapshots of what a process has mapped were too large for the trace",
+	     ": stacks may be wrong");
+	warn(sums->unreadable, "program or library could not be read",
+	     "programs or libraries could not be read", ": stacks end there");
+	warn(c[KMEM_REUSED], "block was freed without a notice",
+	     "blocks were freed without a notice", ", as the address was allocated again");
+	warn(sums->cut, "stack was cut", "stacks were cut", " to the first 64 frames");
+	warn(kernel_stacks_unnamed(r->stacks), "frame lies", "frames lie",
+	     " in no function that /proc/kallsyms names; what has no name is left out");
 }
 
 static void tell(const struct kernel_recording *r)
@@ -170,43 +209,25 @@ static void tell(const struct kernel_recording *r)
 	const struct kernel_events_sums *sums = kernel_events_sums(r->events);
 	const uint64_t *c = r->counts;
 
-	log_info("recorded %.1f s of the kernel's memory: %" PRIu64 " allocations, %" PRIu64
+	log_info("recorded %.1f s of the kernel's memory: %" PRIu64 " allocation%s, %" PRIu64
 		 " freed; %" PRIu64 " lived long enough to be written",
 		 (double)(clock_now_ns() - r->begin_ns) / 1e9, c[KMEM_ALLOCATED],
-		 c[KMEM_SHORT] + c[KMEM_SENT], sums->allocs);
+		 c[KMEM_ALLOCATED] == 1 ? "" : "s", c[KMEM_SHORT] + c[KMEM_SENT], sums->allocs);
 	log_info("stacks: %" PRIu64
 		 " walked by the kernel, the others known by its tables; of these "
 		 "%" PRIu64 " checked, %" PRIu64 " wrong",
 		 c[KMEM_WALKED] - c[KMEM_CHECKED], c[KMEM_CHECKED], sums->wrong);
 	if (r->opts->probes.user_stacks)
-		log_info("stacks of user space: with %" PRIu64 " blocks", sums->users);
-	log_info("left out: mleak's own %" PRIu64 " allocations (%" PRIu64 " bytes), %" PRIu64
-		 " pages of slabs whose objects are recorded",
-		 c[KMEM_OWN], c[KMEM_OWN_BYTES], sums->slab_pages);
+		log_info("stacks of user space: with %" PRIu64 " block%s", sums->users,
+			 sums->users == 1 ? "" : "s");
+	log_info("left out: mleak's own %" PRIu64 " allocation%s (%" PRIu64 " bytes), %" PRIu64
+		 " page%s of slabs whose objects are recorded",
+		 c[KMEM_OWN], c[KMEM_OWN] == 1 ? "" : "s", c[KMEM_OWN_BYTES], sums->slab_pages,
+		 sums->slab_pages == 1 ? "" : "s");
 	if (!sums->allocs)
 		log_warn("no block is in the trace: none was allocated that lived long enough and "
 			 "that --comm, --cgroup, --cache or the sizes did not leave out");
-	warn(c[KMEM_LOST_FULL], "allocations were lost: the table of blocks was full; a larger "
-				"--max-blocks keeps them");
-	warn(r->missed_allocs, "allocations were lost in interrupts, where eBPF does not run");
-	warn(c[KMEM_LOST_FREES] + r->missed_frees,
-	     "frees were lost in interrupts, where eBPF does not run; their blocks look leaked");
-	warn(c[KMEM_LOST_RING] + c[KMEM_LOST_RING_ALLOC], "events found the buffer full");
-	warn(c[KMEM_LOST_STACK], "allocations have no stack: there was no room for another one");
-	warn(c[KMEM_LOST_USER], "allocations lack the stack of user space: there was no room");
-	warn(c[KMEM_UNREAD_USER], "allocations lack the stack of user space: it was not in memory");
-	warn(sums->gone_users, "blocks lack the stack of user space: their process had ended, or "
-			       "ran another program");
-	warn(sums->other_users, "blocks lack the stack of user space: of a program of 32 bits, or "
-				"one that was being replaced");
-	warn(sums->too_large, "snapshots of what a process has mapped were too large for the "
-			      "trace: its stacks may be wrong");
-	warn(sums->unreadable, "programs or libraries could not be read: stacks end there");
-	warn(c[KMEM_REUSED], "blocks were freed without a notice, as their address was allocated "
-			     "again");
-	warn(sums->cut, "stacks were cut to their first 64 frames");
-	warn(kernel_stacks_unnamed(r->stacks), "frames lie in no function that /proc/kallsyms "
-					       "names; they are left out");
+	warn_of_losses(r);
 	if (kmem_probes_blind(r->probes) & KMEM_BLIND_BULK)
 		log_warn(
 			"this kernel lets no eBPF program see frees of many objects at once, as by "

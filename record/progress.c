@@ -56,13 +56,14 @@ static void warn_of_losses(const struct session *s)
 	session_losses(s, &losses);
 	for (int i = 0; i < MLK_LOSS_NR; i++)
 		if (losses.count[i])
-			log_warn("lost: %" PRIu64 " %s", losses.count[i], mlk_loss_text(i));
+			log_warn("lost: %" PRIu64 " %s", losses.count[i],
+				 mlk_loss_text(i, losses.count[i]));
 	s->backend->explain_losses(s);
 	unrecorded_report(&s->missed);
 	if (s->out.modules.too_large)
-		log_warn("%" PRIu64 " of these modules were left out because of the limit on the "
+		log_warn("%" PRIu64 " of these modules %s left out because of the limit on the "
 			 "size of files; raise it (ulimit -f)",
-			 s->out.modules.too_large);
+			 s->out.modules.too_large, s->out.modules.too_large == 1 ? "was" : "were");
 }
 
 static void tell_of_children(const struct session *s)
@@ -80,9 +81,10 @@ static void tell_of_children(const struct session *s)
 		log_info("%" PRIu64 " %s started and not recorded; --follow records %s", nr,
 			 children, nr == 1 ? "it" : "them");
 	if (s->gaps.nr)
-		log_info("%" PRIu64 " of the programs and children were recorded from up to %.1f "
-			 "ms after their start",
-			 s->gaps.nr, (double)s->gaps.longest_ns / 1e6);
+		log_info("%" PRIu64 " of the programs and children %s recorded from up to %.1f "
+			 "ms after %s start",
+			 s->gaps.nr, s->gaps.nr == 1 ? "was" : "were",
+			 (double)s->gaps.longest_ns / 1e6, s->gaps.nr == 1 ? "its" : "their");
 }
 
 static void tell_of_snapshot(const struct session *s)
@@ -104,13 +106,14 @@ static void tell_of_injected(const struct session *s)
 	const double held_ms = (double)cost->held_ns / 1e6;
 
 	if (cost->threads == 1)
-		log_info("its only thread was stopped %u times, for %.2f ms at most; and to make "
+		log_info("its only thread was stopped %u time%s, for %.2f ms at most; and to make "
 			 "system calls for mleak, for %.2f ms at most",
-			 cost->times, longest_ms, held_ms);
+			 cost->times, cost->times == 1 ? "" : "s", longest_ms, held_ms);
 	else if (cost->threads)
-		log_info("all %u threads were stopped %u times, for %.2f ms at most; and one to "
+		log_info("all %u threads were stopped %u time%s, for %.2f ms at most; and one to "
 			 "make system calls for mleak, for %.2f ms at most",
-			 cost->threads, cost->times, longest_ms, held_ms);
+			 cost->threads, cost->times, cost->times == 1 ? "" : "s", longest_ms,
+			 held_ms);
 }
 
 void progress_summary(const struct session *s, const struct output *out)
@@ -125,9 +128,10 @@ void progress_summary(const struct session *s, const struct output *out)
 	else
 		snprintf(who, sizeof(who), "%zu processes, %s", s->nr_named, s->named);
 	/* Which frees are of blocks from before, the report will find out. */
-	log_info("recorded %.1f s of %s: %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64
+	log_info("recorded %.1f s of %s: %" PRIu64 " allocation%s, %" PRIu64 " free%s, %" PRIu64
 		 " lost%s",
-		 (double)(s->end_ns - s->armed_ns) / 1e9, who, s->tally.allocs, s->tally.frees,
+		 (double)(s->end_ns - s->armed_ns) / 1e9, who, s->tally.allocs,
+		 s->tally.allocs == 1 ? "" : "s", s->tally.frees, s->tally.frees == 1 ? "" : "s",
 		 lost, older);
 	if (s->probes)
 		log_info("attached in %.0f ms, detached in %.0f ms", (double)s->attach_ns / 1e6,

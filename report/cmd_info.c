@@ -172,14 +172,14 @@ static void put_condition(const struct mlk_reader *trace)
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		if (condition->losses.count[kind])
 			printf("%-12s %" PRIu64 " %s\n", "lost", condition->losses.count[kind],
-			       mlk_loss_text((enum mlk_loss)kind));
+			       mlk_loss_text((enum mlk_loss)kind, condition->losses.count[kind]));
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
 		if (condition->losses.skipped[kind])
 			printf("%-12s %" PRIu64 " %s\n", "skipped", condition->losses.skipped[kind],
 			       kind == MLK_SKIPPED_SIZE && of_kernel
-				       ? "allocations that --cache, --comm, --cgroup or a size "
-					 "left out"
-				       : mlk_skip_text((enum mlk_skip)kind));
+				       ? "left out by --cache, --comm, --cgroup or a size"
+				       : mlk_skip_text((enum mlk_skip)kind,
+						       condition->losses.skipped[kind]));
 }
 
 /* Give all records that were requested to @take. */
@@ -329,7 +329,8 @@ static void put_memory(const struct memory_samples *memory)
 			printf("%" PRIu32, process->tgid);
 		else
 			fputs("machine", stdout);
-		printf(" %s samples", text_number(buf, process->taken));
+		printf(" %s %s", text_number(buf, process->taken),
+		       process->taken == 1 ? "sample" : "samples");
 		put_range(process, process->tgid ? MLK_MEMORY_RSS : MLK_MEMORY_AVAILABLE);
 		if (process->tgid)
 			put_range(process, MLK_MEMORY_PSS);
@@ -348,8 +349,9 @@ static void put_regions(const struct content *content)
 
 	if (!content->regions)
 		return;
-	printf("%-12s %s snapshots, of at most %s mappings", "mappings",
-	       text_number(snapshots, content->regions), text_number(most, content->most_regions));
+	printf("%-12s %s snapshot%s, of at most %s mapping%s", "mappings",
+	       text_number(snapshots, content->regions), content->regions == 1 ? "" : "s",
+	       text_number(most, content->most_regions), content->most_regions == 1 ? "" : "s");
 	if (content->regions_left)
 		printf(", %s left out", text_number(left, content->regions_left));
 	putchar('\n');

@@ -192,14 +192,14 @@ static void report_unwound(const struct unwinding *u)
 			 u->job.shown, u->skipped);
 	if (u->nr_left)
 		log_warn("the stacks of %" PRIu64
-			 " chunks are too long to be stored: each report unwinds them again",
-			 u->nr_left);
+			 " %s too long to be stored: each report unwinds them again",
+			 u->nr_left, u->nr_left == 1 ? "chunk are" : "chunks are");
 	if (u->job.opts->quiet)
 		return;
-	log_info("unwound the stacks of %s allocations; '%s' has %s bytes, '%s' had %s",
-		 text_number(allocs, u->nr_allocs), u->shown,
-		 text_number(now, mlk_copy_bytes(u->copy)), u->job.shown,
-		 text_number(before, mlk_reader_size(u->job.trace)));
+	log_info("unwound the stack%s of %s allocation%s; '%s' has %s bytes, '%s' had %s",
+		 u->nr_allocs == 1 ? "" : "s", text_number(allocs, u->nr_allocs),
+		 u->nr_allocs == 1 ? "" : "s", u->shown, text_number(now, mlk_copy_bytes(u->copy)),
+		 u->job.shown, text_number(before, mlk_reader_size(u->job.trace)));
 }
 
 /* A trace without its end may be growing: then its recorder must not lose the file. */

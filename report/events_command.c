@@ -64,7 +64,7 @@ int events_command(int argc, char **argv, const struct events_command *command)
 		status = err ? EXIT_USAGE : finish_output(&wishes);
 		/* who reads no more of it needs no warning */
 		if (!err && command->warns && !ferror(stdout))
-			warn_of_gaps(shown, trace, mlk_reader_condition(trace), "their events");
+			warn_of_gaps(shown, trace, mlk_reader_condition(trace), "events");
 	}
 	mlk_reader_free(trace);
 	free(shown);

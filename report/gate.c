@@ -46,7 +46,9 @@ static void doubt_chunks(struct doubts *d, const struct report_run *job)
 	const struct mlk_condition *condition = &job->leaks->condition;
 
 	if (job->leaks->suspect.chunks)
-		add(d, "%" PRIu64 " of its chunks are lost", condition->chunks_lost);
+		add(d, "%" PRIu64 " %s", condition->chunks_lost,
+		    condition->chunks_lost == 1 ? "of its chunks is lost"
+						: "of its chunks are lost");
 	if (!has_its_end(job))
 		add(d, condition->ended ? "the recorder could not continue to write"
 		       : mlk_reader_is_growing(job->trace) ? "it is still being written"
@@ -63,15 +65,19 @@ static void doubt_losses(struct doubts *d, const struct report_run *job)
 		if (replay_is_event_loss(kind) && kind != MLK_LOST_EXEC)
 			events += lost[kind];
 	if (lost[MLK_LOST_LOOK])
-		add(d, "blocks of %" PRIu64 " process%s were not checked for overruns",
-		    lost[MLK_LOST_LOOK], lost[MLK_LOST_LOOK] == 1 ? "" : "es");
+		add(d, "blocks of %" PRIu64 " %s were not checked for overruns",
+		    lost[MLK_LOST_LOOK], lost[MLK_LOST_LOOK] == 1 ? "process" : "processes");
 	if (events)
-		add(d, "%" PRIu64 " events were lost", events);
+		add(d, "%" PRIu64 " %s", events,
+		    events == 1 ? "event was lost" : "events were lost");
 	if (programs)
-		add(d, "%" PRIu64 " programs or processes were not recorded", programs);
+		add(d, "%" PRIu64 " %s", programs,
+		    programs == 1 ? "program or process was not recorded"
+				  : "programs or processes were not recorded");
 	if (lost[MLK_LOST_MODULE] && (sieve->function || sieve->module))
-		add(d, "%" PRIu64 " modules could not be read, so not all of its stacks have names",
-		    lost[MLK_LOST_MODULE]);
+		add(d, "%" PRIu64 " %s, so not all of its stacks have names", lost[MLK_LOST_MODULE],
+		    lost[MLK_LOST_MODULE] == 1 ? "module could not be read"
+					       : "modules could not be read");
 }
 
 /* What was only counted has no blocks that could be left. */

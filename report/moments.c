@@ -41,9 +41,9 @@ static int find_moment(const struct report_run *job, const struct trace_marks *m
 	if (nr > 1)
 		return explain_several(job, *name, numbers, nr);
 	if (!nr && marks->nr)
-		log_error("'%s' has no '%s': 'mleak info' lists its %zu marks, with their numbers "
-			  "from 1",
-			  job->shown, *name, marks->nr);
+		log_error(
+			"'%s' has no '%s': 'mleak info' lists its %zu mark%s, with numbers from 1",
+			job->shown, *name, marks->nr, marks->nr == 1 ? "" : "s");
 	else if (!nr)
 		log_error("'%s' has no marks, and so no '%s': SIGUSR2 to the recorder and "
 			  "'mleak ctl --mark' make them",

@@ -19,8 +19,8 @@ static void warn_of_limits(const char *path, const struct replay *leaks)
 
 	if (ignored)
 		log_warn("'%s' holds more than %zu executable mappings: %zu of its snapshots of "
-			 "them were ignored, and stacks may be wrong or incomplete",
-			 path, SPACES_MAX_MAPPINGS, ignored);
+			 "them %s ignored, and stacks may be wrong or incomplete",
+			 path, SPACES_MAX_MAPPINGS, ignored, ignored == 1 ? "was" : "were");
 	if (leaks->images->overflown)
 		log_warn("'%s' names more than %u programs and libraries: the others are ignored, "
 			 "and stacks in them incomplete",
@@ -35,27 +35,30 @@ static void warn_of_losses(const char *path, const struct replay *leaks)
 	uint64_t total = replay_lost(leaks);
 
 	if (total)
-		log_warn("%" PRIu64 " events were lost while '%s' was recorded; the report without "
-			 "--format lists them",
-			 total, path);
+		log_warn("%" PRIu64 " %s while '%s' was recorded; the report without "
+			 "--format lists %s",
+			 total, total == 1 ? "event was lost" : "events were lost", path,
+			 total == 1 ? "it" : "them");
 	if (losses->count[MLK_LOST_LOOK])
 		log_warn("'%s': %" PRIu64 " %s", path, losses->count[MLK_LOST_LOOK],
-			 mlk_loss_text(MLK_LOST_LOOK));
+			 mlk_loss_text(MLK_LOST_LOOK, losses->count[MLK_LOST_LOOK]));
 	if (losses->count[MLK_LOST_USER])
-		log_warn("'%s': %" PRIu64 " %s are missing", path, losses->count[MLK_LOST_USER],
-			 mlk_loss_text(MLK_LOST_USER));
+		log_warn("'%s': %" PRIu64 " %s %s missing", path, losses->count[MLK_LOST_USER],
+			 mlk_loss_text(MLK_LOST_USER, losses->count[MLK_LOST_USER]),
+			 losses->count[MLK_LOST_USER] == 1 ? "is" : "are");
 	if (losses->count[MLK_LOST_SUM])
 		log_warn("'%s': %" PRIu64 " %s, for lack of room: what was to be recorded then may "
 			 "be missing",
-			 path, losses->count[MLK_LOST_SUM], mlk_loss_text(MLK_LOST_SUM));
+			 path, losses->count[MLK_LOST_SUM],
+			 mlk_loss_text(MLK_LOST_SUM, losses->count[MLK_LOST_SUM]));
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		if (replay_is_frame_loss(kind) && losses->count[kind])
 			log_warn("'%s': %" PRIu64 " %s", path, losses->count[kind],
-				 mlk_loss_text((enum mlk_loss)kind));
+				 mlk_loss_text((enum mlk_loss)kind, losses->count[kind]));
 	if (suspect.blocks)
 		log_warn("%" PRIu64 " of the outstanding blocks in '%s' (%" PRIu64
-			 " bytes) lived while frees were lost: they may have been freed",
-			 suspect.blocks, path, suspect.bytes);
+			 " bytes) lived while frees were lost: %s may have been freed",
+			 suspect.blocks, path, suspect.bytes, suspect.blocks == 1 ? "it" : "they");
 }
 
 /* These have a summary above them, with losses and samples. */
@@ -71,9 +74,10 @@ static void warn_of_overruns(const struct report_run *job)
 	enum report_format format = job->opts->format;
 
 	if (nr && !is_text(format) && format != FORMAT_JSON)
-		log_warn("%zu overruns of blocks were found in '%s'; the report without --format "
-			 "describes them",
-			 nr, job->shown);
+		log_warn("%zu %s found in '%s'; the report without --format "
+			 "describes %s",
+			 nr, nr == 1 ? "overrun of a block was" : "overruns of blocks were",
+			 job->shown, nr == 1 ? "it" : "them");
 }
 
 /* Likewise. */
@@ -142,8 +146,8 @@ static void warn_of_generated(const struct report_run *job)
 			 problem, bytes);
 	free(problem);
 	if (names->left_out)
-		log_warn("'%s' has too many names of generated code: %zu were ignored", job->shown,
-			 names->left_out);
+		log_warn("'%s' has too many names of generated code: %zu %s ignored", job->shown,
+			 names->left_out, names->left_out == 1 ? "was" : "were");
 }
 
 void warn_of_trace(const struct report_run *job)

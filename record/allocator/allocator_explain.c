@@ -166,8 +166,8 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 			emulated += o->sites[k].emulated;
 		}
 		if (o->returns.nr)
-			fprintf(out, "  %zu return instructions of the functions marked ret\n",
-				o->returns.nr);
+			fprintf(out, "  %zu return instruction%s of the functions marked ret\n",
+				o->returns.nr, o->returns.nr == 1 ? "" : "s");
 		if (o->left[0])
 			fprintf(out, "  %s is not probed: %s\n", o->left, o->why_left);
 		if (o->operators_left)
@@ -175,7 +175,7 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 		nr += o->nr;
 	}
 	fprintf(out,
-		"%zu functions; the kernel emulates the probed instruction of %zu, the other %zu "
+		"%zu function%s; the kernel emulates the probed instruction of %zu, the other %zu "
 		"cost a second trap\n",
-		nr, emulated, nr - emulated);
+		nr, nr == 1 ? "" : "s", emulated, nr - emulated);
 }

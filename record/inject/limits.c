@@ -140,8 +140,8 @@ static int check_group(pid_t pid, const struct inject_needs *needs, char *why)
 		return 0;
 	snprintf(why, INJECT_WHY,
 		 "may have only %llu MiB more by its control group, and the buffers of its %lu "
-		 "threads take %llu MiB: give a smaller --ring-size",
-		 in_mib(room), threads, in_mib(needed));
+		 "%s take %llu MiB: give a smaller --ring-size",
+		 in_mib(room), threads, threads == 1 ? "thread" : "threads", in_mib(needed));
 	return -ENOMEM;
 }
 

@@ -170,20 +170,23 @@ void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay 
 		print_skipped(out, losses, MLK_SKIPPED_DELAY);
 	}
 	if (losses->skipped[MLK_SKIPPED_FREE])
-		fprintf(out, "  not recorded: %s frees of blocks that are not in the trace\n",
-			text_number(number, losses->skipped[MLK_SKIPPED_FREE]));
+		fprintf(out, "  not recorded: %s %s not in the trace\n",
+			text_number(number, losses->skipped[MLK_SKIPPED_FREE]),
+			losses->skipped[MLK_SKIPPED_FREE] == 1 ? "free of a block that is"
+							       : "frees of blocks that are");
 	if (children)
 		fprintf(out, "  not recorded: %s child process%s (mleak record --follow)\n",
 			text_number(number, children), children == 1 ? "" : "es");
 	for (size_t i = 0; i < sizeof(kernel) / sizeof(kernel[0]); i++)
 		if (losses->skipped[kernel[i]]) {
-			fprintf(out, "  not recorded: %s", mlk_skip_text(kernel[i]));
+			fprintf(out, "  not recorded: %s", mlk_skip_text(kernel[i], 0));
 			print_skipped(out, losses, kernel[i]);
 		}
 	if (losses->skipped[MLK_SKIPPED_PAGES])
-		fprintf(out,
-			"  not known: whether %s ranges that madvise gave back are used again\n",
-			text_number(number, losses->skipped[MLK_SKIPPED_PAGES]));
+		fprintf(out, "  not known: whether %s %s that madvise gave back %s used again\n",
+			text_number(number, losses->skipped[MLK_SKIPPED_PAGES]),
+			losses->skipped[MLK_SKIPPED_PAGES] == 1 ? "range" : "ranges",
+			losses->skipped[MLK_SKIPPED_PAGES] == 1 ? "is" : "are");
 	if (unkept)
 		fprintf(out,
 			"  table of recorded blocks full: %s; other blocks' frees are in the "

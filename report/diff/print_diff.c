@@ -31,9 +31,10 @@ static void put_sums(FILE *out, const char *what, const struct diff *diff, enum 
 	struct live_amount amount = diff_sum(diff, side);
 	char bytes[SIZE_TEXT_MAX], blocks[TEXT_NUMBER_MAX];
 
-	fprintf(out, "%-7s%21s%12s %-6s outstanding%12" PRIu64 " events lost", what,
+	fprintf(out, "%-7s%21s%12s %-6s outstanding%12" PRIu64 " %-6s lost", what,
 		size_text(bytes, amount.bytes), text_number(blocks, amount.blocks),
-		text_blocks(amount.blocks), replay_lost(export->leaks));
+		text_blocks(amount.blocks), replay_lost(export->leaks),
+		replay_lost(export->leaks) == 1 ? "event" : "events");
 	if (export->choice->moments)
 		fprintf(out, "%13.3f s of", (double)export->choice->until_ns / 1e9);
 	fprintf(out, "%*.3f s recorded  ", export->choice->moments ? 9 : 13,

@@ -227,9 +227,10 @@ static int print_pins(FILE *out, const struct ledgers *l, const struct ledger *l
 	if (!ledger->nr_pins || !knows_all(l, ledger))
 		return 0;
 	fprintf(out,
-		"  %s in %s pages of which at most a quarter is in use cannot go back to the "
-		"system; their blocks are of:\n",
-		size_text(size, ledger->pinned_bytes), text_number(number, ledger->pinned_pages));
+		"  %s in %s page%s of which at most a quarter is in use cannot go back to the "
+		"system; %s blocks are of:\n",
+		size_text(size, ledger->pinned_bytes), text_number(number, ledger->pinned_pages),
+		ledger->pinned_pages == 1 ? "" : "s", ledger->pinned_pages == 1 ? "its" : "their");
 	for (size_t i = 0; i < ledger->nr_pins && i < most_rows(l) && !err; i++) {
 		const struct ledger_row row = {.stack = ledger->pins[i].stack,
 					       .bytes = (uint64_t)ledger->pins[i].bytes};

@@ -107,7 +107,8 @@ static void put_losses(struct json *json, const struct report_data *export)
 	json_open(json, "kinds", '{');
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		if (losses->count[kind])
-			json_number(json, mlk_loss_text((enum mlk_loss)kind), losses->count[kind]);
+			json_number(json, mlk_loss_text((enum mlk_loss)kind, 0),
+				    losses->count[kind]);
 	json_close(json, '}');
 	json_open(json, "modules_without_unwind_information", '[');
 	for (size_t i = 0; (path = replay_missing(export->leaks, i)); i++)

@@ -267,9 +267,9 @@ static void set_origin(struct builder *b)
 	Pprof__Profile *p = &b->profile;
 	char comment[128];
 
-	snprintf(comment, sizeof(comment),
-		 "mleak " MLEAK_VERSION ": %llu events were lost in the recording",
-		 (unsigned long long)replay_lost(b->export->leaks));
+	snprintf(comment, sizeof(comment), "mleak " MLEAK_VERSION ": %llu %s lost in the recording",
+		 (unsigned long long)replay_lost(b->export->leaks),
+		 replay_lost(b->export->leaks) == 1 ? "event was" : "events were");
 	p->comment = get_memory(b, 1, sizeof(*p->comment));
 	if (b->failed)
 		return;

@@ -187,7 +187,8 @@ static size_t put_marks(FILE *out, const struct report_data *export, const struc
 		fputc('\n', out);
 	}
 	if (next - first > MARKS_OF_SLICE)
-		fprintf(out, "%12s  and %zu more marks\n", "", next - first - MARKS_OF_SLICE);
+		fprintf(out, "%12s  and %zu more mark%s\n", "", next - first - MARKS_OF_SLICE,
+			next - first - MARKS_OF_SLICE == 1 ? "" : "s");
 	return next;
 }
 

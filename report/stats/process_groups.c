@@ -138,9 +138,10 @@ static void print_others(FILE *out, const struct process_group *all, size_t nr)
 		add_totals(&sum, &all[i].totals);
 		processes += all[i].nr;
 	}
-	fprintf(out, "  and %s processes with less", text_number(number, processes));
+	fprintf(out, "  and %s %s with less", text_number(number, processes),
+		processes == 1 ? "process" : "processes");
 	print_totals(out, &sum);
-	fputs("; 'mleak info' lists them\n", out);
+	fprintf(out, "; 'mleak info' lists %s\n", processes == 1 ? "it" : "them");
 }
 
 static void print_group(FILE *out, const struct process_groups *groups,

@@ -133,10 +133,11 @@ static void print_unclear_rows(FILE *out, const struct report_data *export,
 		left == 1 ? "stack" : "stacks");
 	if (may_replace)
 		fprintf(out,
-			"%s older blocks were freed, of unknown size, which %s may replace; to "
+			"%s older %s freed, of unknown size, which %s may replace; to "
 			"tell, "
 			"record all allocations\n",
 			text_number(older, rows->all[first].growth.unsized),
+			rows->all[first].growth.unsized == 1 ? "block was" : "blocks were",
 			left == 1 ? "it" : "they");
 	else
 		fprintf(out, "the recording is short for the age at which %s blocks are freed\n",

@@ -86,8 +86,9 @@ static void print_outstanding(const struct table *t, struct live_amount outstand
 	if (suspect.blocks)
 		fprintf(t->out,
 			"    suspect: %s of these blocks (%s) lived while frees were lost: "
-			"they may have been freed\n",
-			text_number(blocks, suspect.blocks), size_text(bytes, suspect.bytes));
+			"%s may have been freed\n",
+			text_number(blocks, suspect.blocks), size_text(bytes, suspect.bytes),
+			suspect.blocks == 1 ? "it" : "they");
 }
 
 /* When the frees were lost that leave blocks in doubt, in seconds from @start_ns on. */
@@ -185,7 +186,7 @@ static void print_losses(const struct table *t, const struct replay *leaks)
 	print_count(t, "lost events", replay_lost(leaks), "");
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		if (replay_is_event_loss(kind) && losses->count[kind])
-			fprintf(t->out, "    %s: %s\n", mlk_loss_text((enum mlk_loss)kind),
+			fprintf(t->out, "    %s: %s\n", mlk_loss_text((enum mlk_loss)kind, 0),
 				text_number(buf, losses->count[kind]));
 	/* a release that was lost is a free that was lost */
 	frees = losses->count[MLK_LOST_FREE] + losses->count[MLK_LOST_RELEASE];
@@ -195,14 +196,14 @@ static void print_losses(const struct table *t, const struct replay *leaks)
 			"    %s %s lost: up to %s of the outstanding blocks may not be leaks\n",
 			buf, frees == 1 ? "free was" : "frees were", buf);
 	if (losses->count[MLK_LOST_SUM])
-		fprintf(t->out,
-			"  not added up for --trigger: %s allocations and frees, for lack of "
-			"room\n",
-			text_number(buf, losses->count[MLK_LOST_SUM]));
+		fprintf(t->out, "  not added up for --trigger: %s %s, for lack of room\n",
+			text_number(buf, losses->count[MLK_LOST_SUM]),
+			losses->count[MLK_LOST_SUM] == 1 ? "allocation or free"
+							 : "allocations and frees");
 	for (int kind = 0; kind < MLK_LOSS_NR; kind++)
 		if (replay_is_frame_loss(kind) && losses->count[kind])
 			fprintf(t->out, "  %s %s\n", text_number(buf, losses->count[kind]),
-				mlk_loss_text((enum mlk_loss)kind));
+				mlk_loss_text((enum mlk_loss)kind, losses->count[kind]));
 }
 
 static void print_completeness(const struct table *t, const struct replay *leaks)
@@ -242,8 +243,9 @@ static void print_marks(FILE *out, const struct trace_marks *marks, uint64_t sta
 		fputc('\n', out);
 	}
 	if (marks->nr > MAX_MARKS)
-		fprintf(out, "  and %zu more marks: 'mleak info' lists them\n",
-			marks->nr - MAX_MARKS);
+		fprintf(out, "  and %zu more %s: 'mleak info' lists %s\n", marks->nr - MAX_MARKS,
+			marks->nr - MAX_MARKS == 1 ? "mark" : "marks",
+			marks->nr - MAX_MARKS == 1 ? "it" : "them");
 }
 
 static void print_missing(FILE *out, const struct replay *leaks)
@@ -259,7 +261,8 @@ static void print_missing(FILE *out, const struct replay *leaks)
 		fputc('\n', out);
 	}
 	if (nr > MAX_MISSING)
-		fprintf(out, "  and for %zu more modules\n", nr - MAX_MISSING);
+		fprintf(out, "  and for %zu more module%s\n", nr - MAX_MISSING,
+			nr - MAX_MISSING == 1 ? "" : "s");
 }
 
 /* The name of the program that the first process began later, by exec; NULL: it began none, or one

@@ -63,8 +63,9 @@ static int print_head(FILE *out, const struct top_view *view)
 	fprintf(out, "  allocated %s %s, freed %s", text_number(a, totals->allocated.blocks),
 		text_blocks(totals->allocated.blocks), text_number(b, totals->freed.blocks));
 	if (totals->unknown_frees)
-		fprintf(out, ", freed %s older ones", text_number(a, totals->unknown_frees));
-	fprintf(out, "; %s events lost", text_number(a, view->lost));
+		fprintf(out, ", freed %s older %s", text_number(a, totals->unknown_frees),
+			totals->unknown_frees == 1 ? "one" : "ones");
+	fprintf(out, "; %s event%s lost", text_number(a, view->lost), view->lost == 1 ? "" : "s");
 	print_damage(out, &view->leaks->condition);
 	if (view->resident_known)
 		fprintf(out, "; RSS %s", size_text(a, view->resident));

@@ -25,6 +25,7 @@ static void warn_of_end(const char *path, const struct mlk_reader *trace,
 static void warn_of_damage(const char *path, const struct mlk_condition *condition,
 			   uint64_t start_ns, const char *with)
 {
+	const bool is_one = condition->chunks_lost == 1;
 	char when[80] = "";
 
 	if (condition->lost_to_ns)
@@ -32,20 +33,25 @@ static void warn_of_damage(const char *path, const struct mlk_condition *conditi
 			 (double)(int64_t)(condition->lost_from_ns - start_ns) / 1e9,
 			 (double)(int64_t)(condition->lost_to_ns - start_ns) / 1e9);
 	if (condition->chunks_lost)
-		log_warn("'%s' is damaged: %" PRIu64 " of its chunks are lost%s, and with them %s",
-			 path, condition->chunks_lost, when, with);
+		log_warn("'%s' is damaged: %" PRIu64 " %s%s, and with %s %s", path,
+			 condition->chunks_lost,
+			 is_one ? "of its chunks is lost" : "of its chunks are lost", when,
+			 is_one ? "it" : "them", with);
 	if (condition->bytes_skipped)
 		log_warn("'%s' is cut or damaged: %" PRIu64 " bytes belong to no whole chunk and "
 			 "were skipped",
 			 path, condition->bytes_skipped);
 	if (condition->chunks_unknown)
-		log_warn("'%s' holds %" PRIu64 " chunks of a kind unknown to this mleak "
-			 "(" MLEAK_VERSION "), which were skipped",
-			 path, condition->chunks_unknown);
+		log_warn("'%s' holds %" PRIu64 " %s of a kind unknown to this mleak "
+			 "(" MLEAK_VERSION "), which %s skipped",
+			 path, condition->chunks_unknown,
+			 condition->chunks_unknown == 1 ? "chunk" : "chunks",
+			 condition->chunks_unknown == 1 ? "was" : "were");
 	if (condition->unwound_unused)
 		log_warn("the stacks that 'mleak unwind' stored for %" PRIu64
-			 " chunks of '%s' are damaged or of another trace, and were unwound again",
-			 condition->unwound_unused, path);
+			 " %s of '%s' are damaged or of another trace, and were unwound again",
+			 condition->unwound_unused,
+			 condition->unwound_unused == 1 ? "chunk" : "chunks", path);
 	if (condition->index_lied)
 		log_warn("'%s' is damaged: its index does not match the chunk headers, and was not "
 			 "used",

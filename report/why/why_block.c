@@ -152,8 +152,9 @@ static void print_way(const struct why *why, const struct way *way)
 		if (is_shown(way, i))
 			print_step(why, &way->steps[i]);
 		else if (is_shown(way, i - 1))
-			fprintf(why->out, "    ... %s more blocks ...\n",
-				text_number(number, way->nr - 2 * SHOWN_AT_ENDS));
+			fprintf(why->out, "    ... %s more %s ...\n",
+				text_number(number, way->nr - 2 * SHOWN_AT_ENDS),
+				text_blocks(way->nr - 2 * SHOWN_AT_ENDS));
 	}
 }
 

@@ -143,8 +143,8 @@ static void put_row(struct why *why, const struct stack_ways *ways, uint32_t way
 		fprintf(why->out, "      %s of them by others of the same stack\n",
 			text_number(blocks, w->by_others));
 	if (nr > VIA_SHOWN)
-		fprintf(why->out, "      via %s more stacks\n",
-			text_number(blocks, nr - VIA_SHOWN));
+		fprintf(why->out, "      via %s more stack%s\n",
+			text_number(blocks, nr - VIA_SHOWN), nr - VIA_SHOWN == 1 ? "" : "s");
 	for (size_t i = 0; i < nr && i < VIA_SHOWN; i++) {
 		fputs("      via ", why->out);
 		why_print_stack(why, via[i], "            ");
@@ -210,8 +210,9 @@ static void put_rows(struct why *why, const struct stack_ways *ways, size_t show
 	for (size_t i = 0; i < shown; i++)
 		put_row(why, ways, ways->rows[i], all);
 	if (shown < ways->nr_rows)
-		fprintf(why->out, "  and in %s more ways (--top)\n",
-			text_number(number, ways->nr_rows - shown));
+		fprintf(why->out, "  and in %s more way%s (--top)\n",
+			text_number(number, ways->nr_rows - shown),
+			ways->nr_rows - shown == 1 ? "" : "s");
 	if (!ways->nr_rows)
 		fputs("  none of their blocks was judged\n", why->out);
 }

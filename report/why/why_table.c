@@ -139,8 +139,8 @@ static void put_row(const struct why *why, const struct table_of_roots *t,
 		why_print_stack(why, stack_of(f), "                                       ");
 	}
 	if (shown < row->nr)
-		fprintf(why->out, "%35sand %s more stacks (--top)\n", "",
-			text_number(number, row->nr - shown));
+		fprintf(why->out, "%35sand %s more stack%s (--top)\n", "",
+			text_number(number, row->nr - shown), row->nr - shown == 1 ? "" : "s");
 }
 
 static void put_text(const struct why *why, const struct table_of_roots *t, size_t shown)

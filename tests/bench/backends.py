@@ -53,7 +53,7 @@ class Target:
 
 def check(said, size, number, options):
     """Fail unless all pairs were recorded, or about as many as a sample has."""
-    found = re.search(r": (\d+) allocations, (\d+) frees, (\d+) lost", said)
+    found = re.search(r": (\d+) allocations?, (\d+) frees?, (\d+) lost", said)
     least = number * (LEAST_RUNS + 1)
     if options[-2:] == SAMPLE:
         least = least * size / (512 << 10) / 3

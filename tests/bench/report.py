@@ -77,7 +77,7 @@ def show(name, median, whole):
 
 def record(mleak, trace, command):
     said = run([mleak, "record", "--backend", "bpf", "-o", trace, "--"] + command)[3]
-    found = re.search(r"(\d+) allocations, (\d+) frees, (\d+) lost", said)
+    found = re.search(r"(\d+) allocations?, (\d+) frees?, (\d+) lost", said)
     return [int(n) for n in found.groups()]
 
 

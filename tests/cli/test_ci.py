@@ -83,7 +83,7 @@ class JunitTest(CiCase):
         self.junit("--fail-on-leak=46", args[1], status=1)
 
     def test_a_trace_that_does_not_tell_is_an_error(self):
-        for trace, why in ((self.lossy(CLEAN, {FREES: 1}), "1 events were lost"),
+        for trace, why in ((self.lossy(CLEAN, {FREES: 1}), "1 event was lost"),
                            (self.write("cut.mlk", forge.small(LEAK).bytes()[:-1]), "it has no end")):
             case, = self.junit("--fail-on-leak", trace, status=2).findall("testcase")
             self.assertIn(why, case.find("error").get("message"))
@@ -163,7 +163,7 @@ class GrowingTest(CiCase):
     def test_where_the_trace_does_not_tell_it_is_2(self):
         result = self.mleak("report", "--fail-on=growing", self.lossy(STEADY, {0: 1}))
         self.assertEqual(result.status, 2)
-        self.assertIn("1 events were lost", result.err)
+        self.assertIn("1 event was lost", result.err)
         whole = forge.small(GROWING, step=forge.SECOND).bytes()
         self.assertEqual(self.mleak("report", "--fail-on=growing", self.write("x.mlk", whole[:-1])).status, 1)
 

@@ -80,7 +80,7 @@ class GateTest(GateCase):
         for calls in CLEAN, LEAK:
             trace = forge.small(calls)
             trace.of(forge.EVENTS)[0].wrong = b"x"
-            self.check(2, self.trace(trace), naming="1 of its chunks are lost")
+            self.check(2, self.trace(trace), naming="1 of its chunks is lost")
             trace = forge.small(calls)
             trace.chunks.pop(1)
             trace.chunks[-1].seq = 3

@@ -29,7 +29,7 @@ class GapsTest(Case):
                 data[at + CHUNK_HEADER + len(chunk.payload) // 2] ^= 0x11
                 break
             at += CHUNK_HEADER + len(chunk.payload)
-        self.says(data, r"is damaged: 1 of its chunks are lost \(between .* of the recording\), and with them their "
+        self.says(data, r"is damaged: 1 of its chunks is lost \(between .* of the recording\), and with it "
                         "events")
 
     def test_one_that_is_cut(self):

@@ -156,7 +156,7 @@ class DamageTest(UnwindCase):
             self.write("lost.mlk", bytes(data))
             result = self.mleak("report", "--folded", self.path("lost.mlk"))
             self.assertEqual(result.status, 0)
-            self.assertIn("chunks are lost", result.err)
+            self.assertIn("of its chunks is lost", result.err)
             said.append(result.err)
         self.assertEqual(said[0], said[1])
 

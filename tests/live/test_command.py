@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import subprocess
 
 from backends import both_backends
 from mleaktest import Case, masks_of, parse_totals, read_line
@@ -19,6 +20,22 @@ class CommandTest(Case):
         self.assertEqual(self.status("sh", "-c", "exit 7"), 7)
         self.assertEqual(self.status("true"), 0)
         self.assertEqual(self.status("sh", "-c", "exit 255"), 255)
+
+    def test_one_of_a_kind_is_told_as_one(self):
+        """A program that allocates once, frees once and starts one child."""
+        program = self.path("once")
+        source = self.write("once.c", b"#include <stdlib.h>\n#include <unistd.h>\n#include <sys/wait.h>\n"
+                                      b"int main(void) { void *volatile p = malloc(47); free(p); "
+                                      b"if (!fork()) _exit(0); wait(NULL); return 0; }\n")
+        subprocess.run(["gcc", "-o", program, source], check=True)
+        for trace, options in ("x.mlk", ()), ("u.mlk", ("--unwind",)):
+            result = self.mleak("record", *options, "-o", trace, "--", program)
+            self.assertEqual(result.status, 0, result.err)
+            self.assertRegex(result.err, r": 1 allocation, 1 free, 0 lost\n")
+        self.assertIn("unwound the stack of 1 allocation;", result.err)
+        if self.preloaded:
+            return  # knows of no children
+        self.assertRegex(self.mleak("info", "x.mlk").out, r"(?m)^skipped +1 child process$")
 
     def test_killed_command(self):
         self.assertEqual(self.status("sh", "-c", "kill -KILL $$"), -signal.SIGKILL)

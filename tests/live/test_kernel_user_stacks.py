@@ -134,7 +134,7 @@ class GoneTest(UserStacksCase):
         for way, blocks in found.items():
             self.assertIn((way, blocks), ways)
         if missing:
-            self.assertRegex(said, r"[1-9]\d* blocks lack the stack of user space: their process had ended, or ran "
+            self.assertRegex(said, r"[1-9]\d* blocks lack the stack of user space: the process had ended, or ran "
                              "another program")
             self.assertRegex(self.mleak("report", "--dump", self.path("x.mlk")).out, r"LOSSES.* users [1-9]")
         return missing

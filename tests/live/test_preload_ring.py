@@ -85,7 +85,7 @@ class RingTest(PreloadCase):
         result = self.mleak("record", "--backend", "preload", "-o", trace, "--ring-size", "64K",
                             "--on-full", "drop", "--", program, "400000", **self.as_user)
         self.assertEqual(result.status, 0)
-        seen = re.search(r": (\d+) allocations, (\d+) frees, (\d+) lost", result.err).groups()
+        seen = re.search(r": (\d+) allocations?, (\d+) frees?, (\d+) lost", result.err).groups()
         lost = dict((kind, int(n)) for n, kind in
                     re.findall(r"lost: (\d+) (allocations|frees)$", result.err, re.M))
         self.assertEqual(int(seen[0]) + lost.get("allocations", 0), 400000)

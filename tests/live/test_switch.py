@@ -105,7 +105,7 @@ class SwitchTest(Case):
     def assert_sums(self, err, traces):
         """All that the recorder counted, by the last line of @err, is in one of @traces.  A block that
         was freed in another trace than it was allocated in is an older one there."""
-        said = re.search(r": (\d+) allocations, (\d+) frees, 0 lost", err)
+        said = re.search(r": (\d+) allocations?, (\d+) frees?, 0 lost", err)
         totals = [json.loads(self.report(self.path(name), "--format=json"))["totals"] for name in traces]
         self.assertEqual((sum(t["allocated"]["blocks"] for t in totals),
                           sum(t["freed"]["blocks"] + t["unknown_frees"] for t in totals)), (int(said[1]), int(said[2])))
@@ -274,7 +274,7 @@ class SwitchTest(Case):
         traces = sorted(n for n in os.listdir(self.dir) if n.startswith("x.mlk."))
         self.assertGreaterEqual(len(traces), 2)
         totals = [parse_totals(self.report(self.path(name))) for name in traces]
-        said = re.search(r": (\d+) allocations, (\d+) frees, 0 lost", result.err)
+        said = re.search(r": (\d+) allocations?, (\d+) frees?, 0 lost", result.err)
         self.assertEqual(sum(t.allocations.blocks for t in totals), int(said[1]))
         self.assertRegex(result.err.splitlines()[-1], r"^mleak: (growing: .*|nothing grew all the time); to see how stacks "
                                                       r"grew: mleak report --growth x\.mlk\.%d$" % len(traces))

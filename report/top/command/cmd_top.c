@@ -206,7 +206,7 @@ static void warn_of_end(const struct top *top)
 {
 	if (top->opts->path && top->view.ended && !ferror(stdout))
 		warn_of_gaps(top->source.shown, top->source.trace, &top->view.leaks->condition,
-			     "their events");
+			     "events");
 }
 
 static int follow_trace(struct top *top)

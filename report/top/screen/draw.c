@@ -48,7 +48,8 @@ static void draw_title(const struct screen *screen)
 		 top_time(time, now_ns > meta->start_ns ? now_ns - meta->start_ns : 0));
 	if (view->resident_known)
 		snprintf(resident, sizeof(resident), "  RSS %s", size_text(size, view->resident));
-	snprintf(lost, sizeof(lost), "  %s events lost", text_number(number, view->lost));
+	snprintf(lost, sizeof(lost), "  %s event%s lost", text_number(number, view->lost),
+		 view->lost == 1 ? "" : "s");
 	if (screen->paused || screen->ended || !screen->begun)
 		snprintf(state, sizeof(state), "  [%s]",
 			 screen->ended	 ? "ended"
@@ -101,14 +102,16 @@ static void draw_sums(const struct screen *screen)
 	put_shorter(1, lines, 2);
 	if (totals->unknown_frees) {
 		text_number(b, totals->unknown_frees);
-		snprintf(older[0], sizeof(older[0]), ", freed %s older ones", b);
+		snprintf(older[0], sizeof(older[0]), ", freed %s older %s", b,
+			 totals->unknown_frees == 1 ? "one" : "ones");
 		snprintf(older[1], sizeof(older[1]), ", %s older", b);
 	}
 	text_number(b, totals->allocated.blocks);
 	text_number(c, totals->freed.blocks);
 	snprintf(lines[0], PUT_MAX, "allocated %s %s, freed %s%s", b,
 		 text_blocks(totals->allocated.blocks), c, older[0]);
-	snprintf(lines[1], PUT_MAX, "+%s blocks, -%s%s", b, c, older[1]);
+	snprintf(lines[1], PUT_MAX, "+%s %s, -%s%s", b, text_blocks(totals->allocated.blocks), c,
+		 older[1]);
 	put_shorter(2, lines, 2);
 	if (screen->notes && *screen->notes)
 		put(&(struct pen){HEAD_ROWS, 0}, COLOR_PAIR(PAIR_REMARK), "%s", screen->notes);
