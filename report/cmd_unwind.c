@@ -82,6 +82,21 @@ static int take_batch(void *arg, const struct replay *leaks, const struct batch 
 	return u->copy_err;
 }
 
+/* The new trace could not be written.  In place it has no name yet, and the trace has its own. */
+static void explain_copy(const struct unwinding *u, int err)
+{
+	const char *slash = strrchr(u->path, '/');
+	int folder = slash ? (int)(slash - u->path) + (slash == u->path) : 1;
+
+	if (u->in_place)
+		log_error("cannot write the unwound trace to a new file in '%.*s': %s; '%s' stays "
+			  "as it was",
+			  folder, slash ? u->path : ".", mlk_strerror(err), u->shown);
+	else
+		log_error("cannot copy '%s' to '%s': %s", u->job.shown, u->shown,
+			  mlk_strerror(err));
+}
+
 /* Say why there is no trace with stacks. */
 static int explain_error(const struct unwinding *u, int err)
 {
@@ -90,8 +105,7 @@ static int explain_error(const struct unwinding *u, int err)
 			  "chunks as they are",
 			  u->job.shown);
 	else if (err == u->copy_err)
-		log_error("cannot copy '%s' to '%s': %s", u->job.shown, u->shown,
-			  mlk_strerror(err));
+		explain_copy(u, err);
 	else
 		return report_run_explain_read(&u->job, err);
 	return err == MLK_E_CORRUPT ? EXIT_USAGE : EXIT_FAILED;

@@ -213,9 +213,13 @@ class RefusalTest(UnwindCase):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
 
-        done = subprocess.run([self.program, "unwind", path], preexec_fn=limit, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assert_one_message(done.stderr, naming="File too large")
-        self.assertEqual(self.read(path), self.read(self.trace))
-        self.assert_nothing_is_left(["mleak.mlk"])
+        other = self.path("other.mlk")
+        for args, naming in (([path], "to a new file in '%s': File too large; '%s' stays as it was" % (self.dir, path)),
+                             (["-o", path, path], "a new file in '%s'" % self.dir),
+                             (["-o", other, path], "cannot copy '%s' to '%s': File too large" % (path, other))):
+            done = subprocess.run([self.program, "unwind", *args], preexec_fn=limit, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assert_one_message(done.stderr, naming=naming)
+            self.assertEqual(self.read(path), self.read(self.trace))
+            self.assert_nothing_is_left(["mleak.mlk"])
