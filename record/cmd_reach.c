@@ -10,7 +10,9 @@
 #include "cmdline/options.h"
 #include "cmdline/values.h"
 #include "mleak.h"
+#include "record/base/clock.h"
 #include "record/base/rlimits.h"
+#include "record/event_loop.h"
 #include "record/output.h"
 #include "record/pids.h"
 #include "record/session/session.h"
@@ -149,13 +151,17 @@ static bool may_read(const struct session *s)
 static bool read_all(struct session *s)
 {
 	bool more = session_reach_begin(s), any = false;
+	struct progress progress = {0};
 
+	progress_begin(&progress, clock_now_ns());
 	while (more && !s->out.err) {
 		struct pollfd fd = {.fd = session_reach_fd(s), .events = POLLIN};
 
 		poll(&fd, 1, WAIT_MS);
 		more = session_reach_step(s);
+		progress_show_reach(&progress, s, clock_now_ns());
 	}
+	progress_end(&progress);
 	for (size_t i = 0; i < s->nr; i++)
 		any |= s->all[i]->passes > 0;
 	return any;

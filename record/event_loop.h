@@ -40,6 +40,9 @@ void progress_begin(struct progress *p, uint64_t now_ns);
 void progress_show(struct progress *p, const struct session *s, uint64_t now_ns);
 void progress_end(struct progress *p);
 
+/* Likewise of a snapshot of the pointers in memory, once a second: for what calls it more often. */
+void progress_show_reach(struct progress *p, const struct session *s, uint64_t now_ns);
+
 /* Say what was recorded to @out, and which command shows it. */
 void progress_summary(const struct session *s, const struct output *out);
 

@@ -8,6 +8,8 @@
 
 #include "mleak.h"
 
+#define REACH_SHOWN_NS 1000000000u
+
 static uint64_t nr_lost(const struct session *s)
 {
 	struct mlk_losses losses;
@@ -40,6 +42,23 @@ void progress_show(struct progress *p, const struct session *s, uint64_t now_ns)
 	p->shown = true;
 	p->last_ns = now_ns;
 	p->last_events = events;
+}
+
+void progress_show_reach(struct progress *p, const struct session *s, uint64_t now_ns)
+{
+	const struct session_reach *r = &s->reach;
+	char size[OUTPUT_SIZE_TEXT];
+
+	if (!p->terminal || !r->now || now_ns - p->last_ns < REACH_SHOWN_NS)
+		return;
+	fprintf(stderr,
+		"\r\033[K%.0f s, reading the memory of process %d: pass %u of at most %u, %s",
+		(double)(now_ns - p->start_ns) / 1e9, (int)r->of->target.pid,
+		reach_snapshot_result(r->now)->passes + 1, r->most_passes,
+		output_size(size, mlk_writer_bytes(s->out.writer)));
+	fflush(stderr);
+	p->shown = true;
+	p->last_ns = now_ns;
 }
 
 void progress_end(struct progress *p)

@@ -1,5 +1,6 @@
 """The line of progress: on a terminal, and nowhere else."""
 
+import contextlib
 import os
 import pty
 import signal
@@ -60,3 +61,32 @@ class TerminalTest(Case):
         # The command died of SIGINT, and mleak with it, after writing the whole trace.
         self.assertIn(process.wait(timeout=LONG), (128 + signal.SIGINT, -signal.SIGINT))
         self.assertIn("outstanding", self.mleak("report", self.path("x.mlk")).out)
+
+
+class ReachTerminalTest(Case):
+    """With 40 passes, which are 50 ms apart, the memory is read for two seconds."""
+
+    def reach_on(self, stderr):
+        target = self.spawn(["sleep", "600"])
+        return self.start_mleak("reach", "-o", self.path("x.mlk"), "--passes", "40", str(target.pid), stderr=stderr,
+                                stdout=subprocess.DEVNULL), target.pid
+
+    def test_progress_of_reach_on_a_terminal(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process, pid = self.reach_on(slave)
+        os.close(slave)
+        seen = b""
+        with contextlib.suppress(OSError):  # the other end was closed
+            while part := os.read(master, 65536):
+                seen += part
+        self.assertEqual(process.wait(timeout=LONG), 0)
+        line = r"\r\x1b\[K\d+ s, reading the memory of process %d: pass \d+ of at most 40, [\d.]+ [KM]iB" % pid
+        self.assertRegex(seen.decode().split("\n")[0], r"\A(%s)+\r\x1b\[Kmleak: wrote" % line)
+
+    def test_no_progress_of_reach_elsewhere(self):
+        process, _ = self.reach_on(subprocess.PIPE)
+        result = self.finish(process)
+        self.assertEqual(result.status, 0, result.err)
+        self.assert_one_message(result.err, naming="wrote")
+        self.assertNotIn("\x1b", result.err)
