@@ -20,9 +20,12 @@ const char *mlk_strerror(int err)
 		[MLK_E_MAGIC - MLK_E_MOVED] = "it was moved or replaced while it was written",
 		[MLK_E_MAGIC - MLK_E_CHANGED] = "something else changed it while it was written",
 		[MLK_E_MAGIC - MLK_E_CACHE] = "the cache beside the trace is not of it",
+		[MLK_E_MAGIC - MLK_E_LINK] = "it is a symbolic link, which is not followed",
+		[MLK_E_MAGIC - MLK_E_NOWHERE] =
+			"it is a symbolic link to what does not exist, and is not followed",
 	};
 
-	if (err <= MLK_E_MAGIC && err >= MLK_E_CACHE)
+	if (err <= MLK_E_MAGIC && err >= MLK_E_NOWHERE)
 		return text[MLK_E_MAGIC - err];
 	return strerror(err < 0 ? -err : err);
 }

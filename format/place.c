@@ -45,13 +45,16 @@ static int lock_old(int fd)
  */
 static int hold(int dir, const char *name, const struct stat *instead, struct stat *st, int *held)
 {
-	struct stat locked;
+	struct stat locked, behind;
 
 	*held = -1;
 	if (fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0 : -errno;
 	if (instead && !is_same(st, instead))
 		return MLK_E_OTHER;
+	if (S_ISLNK(st->st_mode))
+		return fstatat(dir, name, &behind, 0) && errno == ENOENT ? MLK_E_NOWHERE
+									 : MLK_E_LINK;
 	if (!S_ISREG(st->st_mode))
 		return MLK_E_NO_FILE;
 	if (!instead && st->st_uid != geteuid())

@@ -36,8 +36,8 @@ int mlk_place_open(struct mlk_place *place, const char *path, const struct stat 
  * @instead is not NULL, it must be the file that this describes, of whatever user, which is
  * replaced.
  *
- * Returns 0, -errno, MLK_E_NO_FILE, MLK_E_USER, MLK_E_BUSY (another process writes a trace to it)
- * or MLK_E_OTHER (it is not @instead).
+ * Returns 0, -errno, MLK_E_NO_FILE, MLK_E_LINK, MLK_E_NOWHERE, MLK_E_USER, MLK_E_BUSY (another
+ * process writes a trace to it) or MLK_E_OTHER (it is not @instead).
  */
 int mlk_place_take(struct mlk_place *place, const struct stat *instead);
 

@@ -35,7 +35,9 @@ enum mlk_error {
 	MLK_E_MOVED = -5011,   /* its name is another file's or does not exist */
 	MLK_E_CHANGED = -5012, /* it is shorter or longer than what was written */
 	/* of a cache beside a trace */
-	MLK_E_CACHE = -5013, /* its stacks are not those of the trace, or cannot be read */
+	MLK_E_CACHE = -5013,   /* its stacks are not those of the trace, or cannot be read */
+	MLK_E_LINK = -5014,    /* it is a symbolic link, and is not followed; */
+	MLK_E_NOWHERE = -5015, /* one to what does not exist */
 };
 
 /* Static text for an error of this library or a negative errno. */
