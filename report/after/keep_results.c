@@ -35,12 +35,19 @@ static bool is_worth_it(const struct report_run *job)
 
 static void replay_and_keep(struct report_run *job)
 {
+	int err;
+
 	if (!is_worth_it(job) || !stack_cache_can_be_made(job->path, job->trace))
 		return;
 	log_info("preparing the first report, in '%s%s'; Ctrl-C ends that", job->path,
 		 MLK_CACHE_SUFFIX);
 	if (report_run_replay(job) == EXIT_OK)
 		report_run_keep(job);
+	err = job->cache ? stack_cache_write_error(job->cache) : 0;
+	if (err)
+		log_info("'%s%s' was not written, or not all of it: %s; the trace is whole, and "
+			 "its first report takes longer",
+			 job->path, MLK_CACHE_SUFFIX, mlk_strerror(err));
 }
 
 void keep_results(const char *path)

@@ -30,6 +30,7 @@ struct stack_cache {
 	struct mlk_cache_key key; /* of the trace */
 	bool complete;		  /* it has all stacks, or needs none */
 	bool writes;
+	int write_err;	     /* why it could not be written; 0: it could */
 	uint64_t nr_written; /* chunks */
 	size_t nr_chunks;    /* of events whose stacks it has; 0: the trace has them itself */
 };
@@ -149,9 +150,11 @@ static void make_cache(struct stack_cache *cache, const struct stack_cache_sourc
 {
 	if (!source->whole || is_limited())
 		return;
-	if (cache_file_create(&cache->file))
+	cache->write_err = cache_file_create(&cache->file);
+	if (cache->write_err)
 		return;
-	cache->writes = !mlk_cache_begin(cache->file.place.fd, source->trace, &cache->key);
+	cache->write_err = mlk_cache_begin(cache->file.place.fd, source->trace, &cache->key);
+	cache->writes = !cache->write_err;
 	cache->nr_written = 0;
 	opts->worker.keep = cache->writes;
 }
@@ -195,8 +198,10 @@ void stack_cache_add(struct stack_cache *cache, struct batch *batch)
 {
 	if (!cache->writes || !(batch->chunk.records & MLK_RECORD_EVENT))
 		return;
-	if (!batch->kept.ready ||
-	    mlk_cache_append(cache->file.place.fd, cache->nr_written, &batch->kept))
+	if (batch->kept.ready)
+		cache->write_err =
+			mlk_cache_append(cache->file.place.fd, cache->nr_written, &batch->kept);
+	if (!batch->kept.ready || cache->write_err)
 		give_up(cache);
 	else
 		cache->nr_written++;
@@ -207,10 +212,12 @@ void stack_cache_end(struct stack_cache *cache, bool damaged)
 	if (!cache->writes)
 		return;
 	cache->writes = false;
-	if (damaged || cache->nr_written != cache->nr_chunks)
+	if (damaged || cache->nr_written != cache->nr_chunks) {
 		cache_file_drop(&cache->file);
-	else
-		cache->complete = !cache_file_commit(&cache->file);
+		return;
+	}
+	cache->write_err = cache_file_commit(&cache->file);
+	cache->complete = !cache->write_err;
 }
 
 bool stack_cache_has_results(const struct stack_cache *cache, bool growth)
@@ -279,10 +286,16 @@ bool stack_cache_open_results(struct stack_cache *cache, bool growth)
 void stack_cache_keep_results(struct stack_cache *cache, const struct mlk_reader *trace,
 			      const struct save *results, bool growth)
 {
-	if (results->failed || write_results(cache, trace, results, growth))
+	cache->write_err = results->failed ? -ENOMEM : write_results(cache, trace, results, growth);
+	if (cache->write_err)
 		cache_file_drop(&cache->file);
 	else
-		(void)cache_file_commit(&cache->file);
+		cache->write_err = cache_file_commit(&cache->file);
+}
+
+int stack_cache_write_error(const struct stack_cache *cache)
+{
+	return cache->write_err;
 }
 
 void stack_cache_leave_results(struct stack_cache *cache)

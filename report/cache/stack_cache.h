@@ -64,6 +64,10 @@ bool stack_cache_open_results(struct stack_cache *cache, bool growth);
 void stack_cache_keep_results(struct stack_cache *cache, const struct mlk_reader *trace,
 			      const struct save *results, bool growth);
 
+/* Why the cache could not be written, or not all of it: as mlk_place_take(); 0: it could, or there
+ * was no need. */
+int stack_cache_write_error(const struct stack_cache *cache);
+
 /* Before stack_cache_refuse(): it is only the results that are of no use here; they stay. */
 void stack_cache_leave_results(struct stack_cache *cache);
 

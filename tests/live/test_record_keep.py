@@ -189,6 +189,34 @@ class KeepTest(KeepCase):
                 self.assertNotIn("preparing", result.err)
                 self.assert_nothing_kept()
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root, to mount")
+    def test_no_room_for_it_is_told(self):
+        """On a disk that is filled when the trace is there."""
+        script = "mount -t tmpfs -o size=16m none '%s' && exec '%s' record --backend %s -o '%s' -- " \
+                 "sh -c 'echo ready; read x; exit 7'"
+        full = self.path("full")
+        os.mkdir(full)
+        self.trace = os.path.join(full, "x.mlk")
+        recorder = self.spawn(["unshare", "-m", "sh", "-c", script % (full, self.program, self.backend, self.trace)],
+                              stdin=-1, env=dict(os.environ, MLEAK_CACHE="always"))
+        self.assertEqual(read_line(recorder), "ready")
+        folder = os.open("/proc/%d/root%s" % (recorder.pid, full), os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, folder)
+        keeper = self.hold_keeper(recorder)
+        fill = os.open("fill", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
+        with contextlib.suppress(OSError):  # there is no room any more
+            while True:
+                os.write(fill, bytes(4096))
+        os.close(fill)
+        os.kill(keeper, signal.SIGCONT)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 7, result.err)
+        self.assertRegex(result.err, r"(?m)^mleak: '%s.stacks' was not written, or not all of it: No space left on "
+                         r"device; the trace is whole, and its first report takes longer$" % self.trace)
+        self.assertEqual(sorted(os.listdir(folder)), ["fill", "x.mlk"])
+        with open(os.open("x.mlk", os.O_RDONLY, dir_fd=folder), "rb") as trace:
+            self.report(self.write("copy.mlk", trace.read()))  # which says of nothing that it is missing
+
     def test_a_blocked_signal_is_taken(self):
         """Who started the recorder may have blocked what ends the keeping."""
         def block():
