@@ -142,6 +142,8 @@ static int put_record(void *arg, const struct mlk_record *record)
 	return 0;
 }
 
+#define KERNEL_LEFT_OUT(what) what " that --cache, --comm, --cgroup or a size left out"
+
 static void put_condition(const struct mlk_reader *trace)
 {
 	static const char *const reasons[] = {
@@ -177,7 +179,9 @@ static void put_condition(const struct mlk_reader *trace)
 		if (condition->losses.skipped[kind])
 			printf("%-12s %" PRIu64 " %s\n", "skipped", condition->losses.skipped[kind],
 			       kind == MLK_SKIPPED_SIZE && of_kernel
-				       ? "left out by --cache, --comm, --cgroup or a size"
+				       ? condition->losses.skipped[kind] == 1
+						 ? KERNEL_LEFT_OUT("allocation")
+						 : KERNEL_LEFT_OUT("allocations")
 				       : mlk_skip_text((enum mlk_skip)kind,
 						       condition->losses.skipped[kind]));
 }
