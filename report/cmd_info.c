@@ -15,6 +15,7 @@
 #include "report/info_heap.h"
 #include "report/info_interpreters.h"
 #include "report/info_kernel.h"
+#include "report/info_memory.h"
 #include "report/trace/lifetimes.h"
 #include "report/trace/memory_samples.h"
 #include "report/trace/thread_names.h"
@@ -142,7 +143,15 @@ static int put_record(void *arg, const struct mlk_record *record)
 	return 0;
 }
 
-#define KERNEL_LEFT_OUT(what) what " that --cache, --comm, --cgroup or a size left out"
+static void put_skipped(uint64_t nr, enum mlk_skip kind, bool of_kernel)
+{
+	if (kind == MLK_SKIPPED_SIZE && of_kernel)
+		printf("%-12s %" PRIu64 " allocation%s that --cache, --comm, --cgroup or a size "
+		       "left out\n",
+		       "skipped", nr, nr == 1 ? "" : "s");
+	else
+		printf("%-12s %" PRIu64 " %s\n", "skipped", nr, mlk_skip_text(kind, nr));
+}
 
 static void put_condition(const struct mlk_reader *trace)
 {
@@ -177,13 +186,7 @@ static void put_condition(const struct mlk_reader *trace)
 			       mlk_loss_text((enum mlk_loss)kind, condition->losses.count[kind]));
 	for (int kind = 0; kind < MLK_SKIP_NR; kind++)
 		if (condition->losses.skipped[kind])
-			printf("%-12s %" PRIu64 " %s\n", "skipped", condition->losses.skipped[kind],
-			       kind == MLK_SKIPPED_SIZE && of_kernel
-				       ? condition->losses.skipped[kind] == 1
-						 ? KERNEL_LEFT_OUT("allocation")
-						 : KERNEL_LEFT_OUT("allocations")
-				       : mlk_skip_text((enum mlk_skip)kind,
-						       condition->losses.skipped[kind]));
+			put_skipped(condition->losses.skipped[kind], kind, of_kernel);
 }
 
 /* Give all records that were requested to @take. */
@@ -302,51 +305,6 @@ static void put_processes(const struct content *content, uint64_t start_ns)
 	}
 }
 
-/* The least and the most of @value in the samples of @process. */
-static void put_range(const struct memory_process *process, enum mlk_memory_value value)
-{
-	char least_text[TEXT_NUMBER_MAX], most_text[TEXT_NUMBER_MAX];
-	uint64_t least = UINT64_MAX, most = 0;
-
-	for (size_t i = 0; i < process->nr; i++) {
-		const struct mlk_memory *sample = &process->all[i];
-
-		if (!(sample->known >> value & 1))
-			continue;
-		least = sample->value[value] < least ? sample->value[value] : least;
-		most = sample->value[value] > most ? sample->value[value] : most;
-	}
-	if (least <= most)
-		printf(", %s %s to %s", mlk_memory_text(value), text_number(least_text, least),
-		       text_number(most_text, most));
-}
-
-static void put_memory(const struct memory_samples *memory)
-{
-	char buf[TEXT_NUMBER_MAX];
-
-	for (size_t i = 0; i < memory->nr; i++) {
-		const struct memory_process *process = &memory->all[i];
-
-		printf("%-12s ", "memory");
-		if (process->tgid)
-			printf("%" PRIu32, process->tgid);
-		else
-			fputs("machine", stdout);
-		printf(" %s %s", text_number(buf, process->taken),
-		       process->taken == 1 ? "sample" : "samples");
-		put_range(process, process->tgid ? MLK_MEMORY_RSS : MLK_MEMORY_AVAILABLE);
-		if (process->tgid)
-			put_range(process, MLK_MEMORY_PSS);
-		if (process->failed)
-			printf(", %s failed: %s", text_number(buf, process->failed),
-			       mlk_strerror(-(int)(process->error & INT32_MAX)));
-		putchar('\n');
-	}
-	if (memory->left_out)
-		put_number("memory left", memory->left_out);
-}
-
 static void put_regions(const struct content *content)
 {
 	char snapshots[TEXT_NUMBER_MAX], most[TEXT_NUMBER_MAX], left[TEXT_NUMBER_MAX];
@@ -424,7 +382,7 @@ static int info(struct mlk_reader *trace, bool follow)
 		else
 			put_processes(&content, meta.start_ns);
 		info_interpreters_put(&content.interpreters);
-		put_memory(&content.memory);
+		info_memory_put(&content.memory);
 		put_regions(&content);
 		put_marks(&content.marks, meta.start_ns);
 	}
