@@ -78,9 +78,9 @@ def maps(images, time=SECOND):
     return Chunk(MAPS, content, time, time)
 
 
-def allocations(stacks, first=SECOND, size=64):
-    """An EVENTS chunk in which kmalloc gives out a block of @size bytes for each of @stacks, lists of
-    at most 15 return addresses, innermost first."""
+def allocations(stacks, first=SECOND, size=64, at=0xffff888000000000):
+    """An EVENTS chunk in which kmalloc gives out a block of @size bytes, 4096 behind the one before, for each of
+    @stacks, lists of at most 15 return addresses, innermost first."""
     columns = [bytearray() for _ in range(17)]
     last_word = 0
     for i, stack in enumerate(stacks):
@@ -89,7 +89,7 @@ def allocations(stacks, first=SECOND, size=64):
         columns[1] += b"\1" if i else b"\0" + uvar(0) + uvar(1)
         columns[2] += b"\1" if i else b"\0"
         columns[14] += svar(0)
-        columns[3] += svar(4096 if i else 0xffff888000000000)
+        columns[3] += svar(4096 if i else at)
         columns[4] += uvar(size)
         columns[5] += bytes([KMALLOC])
         columns[6] += svar(0)
@@ -107,12 +107,13 @@ def allocations(stacks, first=SECOND, size=64):
     return Chunk(EVENTS, content, first, first + len(stacks) - 1, len(stacks))
 
 
-def trace(images, stacks, release="6.0.0-forged"):
-    """The bytes of a whole trace."""
+def trace(images, stacks, release="6.0.0-forged", more=()):
+    """The bytes of a whole trace, with @more chunks behind those of the stacks."""
     fields = [(1, b"the kernel"), (3, b"kernel"), (5, release.encode()), (6, b"x86_64"), (9, uvar(0)),
               (19, uvar(1))]
     meta = Chunk(META, b"".join(uvar(tag) + uvar(len(c)) + c for tag, c in fields), SECOND, SECOND)
     threads = Chunk(THREADS, uvar(1) + uvar(0) + uvar(1) + text("forged"))
     events = allocations(stacks)
     chunks = [meta, threads, *(image.module() for image in images), maps(images), events]
-    return Trace(chunks + [end(1, events.last + SECOND)]).bytes()
+    last = max(chunk.last for chunk in [events, *more])
+    return Trace(chunks + [*more, end(1, last + SECOND)]).bytes()

@@ -134,11 +134,12 @@ static void print_unclear_rows(FILE *out, const struct report_data *export,
 	if (may_replace)
 		fprintf(out,
 			"%s older %s freed, of unknown size, which %s may replace; to "
-			"tell, "
-			"record all allocations\n",
+			"tell, %s\n",
 			text_number(older, rows->all[first].growth.unsized),
 			rows->all[first].growth.unsized == 1 ? "block was" : "blocks were",
-			left == 1 ? "it" : "they");
+			left == 1 ? "it" : "they",
+			export->meta->of_kernel ? "choose some by --comm or --cache"
+						: "record all allocations");
 	else
 		fprintf(out, "the recording is short for the age at which %s blocks are freed\n",
 			left == 1 ? "its" : "their");
