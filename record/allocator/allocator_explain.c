@@ -38,9 +38,9 @@ void allocators_explain_none(const struct target *t, const struct maps *maps,
 			  "restart it with --backend preload to record it",
 			  pid, moved->path);
 	else if (is_static)
-		log_error("cannot record process %d: '%s' is statically linked and has no symbol "
-			  "table that names malloc; use a copy that is not stripped, or provide "
-			  "its debug file",
+		log_error("cannot record process %d: '%s' is statically linked and none of its "
+			  "symbols names malloc; it has none, as Go programs without cgo, or is "
+			  "stripped and needs its debug file",
 			  pid, program->path);
 	else
 		log_error("cannot record process %d: none of its mapped files is a 64-bit x86-64 "

@@ -210,10 +210,11 @@ class HeapTest(HeapCase):
         process, told = self.begin([self.build("-static")])
         trace, _ = self.reach(process)
         self.assert_in_use(trace, told)
-        # its calls leave other words on the stack
-        older = self.older(trace)
-        self.assertEqual(self.lost(trace)[0] + older["stale"][0],
-                         sum(told[what][0] for what in ("single", "listed", "mapped")))
+        # its calls leave other words on the stack, at times one that leads into a list
+        older, lost = self.older(trace), sum(told[what][0] for what in ("single", "listed", "mapped"))
+        found = self.lost(trace)[0] + older["stale"][0]
+        self.assertLessEqual(found, lost)
+        self.assertGreaterEqual(found + older["possible"][0], lost)
 
     def test_threads_that_allocate_as_fast_as_they_can(self):
         program = self.build()
