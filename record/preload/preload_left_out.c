@@ -29,8 +29,9 @@ void preload_tell_left_out(const struct preload_header *memory)
 
 	tell_confined(memory);
 	if (nr)
-		log_warn("%" PRIu64 " %s of %s own, so %s blocks were not recorded: the preloaded "
-			 "library does not see them; record by eBPF, as root",
-			 nr, nr == 1 ? "program has a malloc" : "programs have a malloc",
-			 nr == 1 ? "its" : "their", nr == 1 ? "its" : "their");
+		log_warn("%" PRIu64 " %s blocks were not recorded: the preloaded library does not "
+			 "see them; record by eBPF, as root",
+			 nr,
+			 nr == 1 ? "program has a malloc of its own, so its"
+				 : "programs have a malloc of their own, so their");
 }
