@@ -121,6 +121,9 @@ struct preload_header *preload_map(int fd, uint64_t nonce);
 /* Where children are not recorded: @nr more were begun by this process. */
 void preload_count_children(int nr);
 
+/* The program's own malloc has called ours, as one that notes something and goes on to the next. */
+void preload_not_passed_by(void);
+
 /* Returns NULL. */
 struct preload_header *preload_unmap(struct preload_header *h);
 

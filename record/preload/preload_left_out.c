@@ -7,7 +7,9 @@
 
 uint64_t preload_passed_by(const struct preload_header *memory)
 {
-	return __atomic_load_n(&memory->passed_by, __ATOMIC_RELAXED);
+	const int64_t nr = (int64_t)__atomic_load_n(&memory->passed_by, __ATOMIC_RELAXED);
+
+	return nr > 0 ? (uint64_t)nr : 0; /* anybody may write there */
 }
 
 static void tell_confined(const struct preload_header *memory)

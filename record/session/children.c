@@ -136,7 +136,7 @@ void children_note_running(struct session *s)
 {
 	DIR *proc = s->follow && !s->command ? opendir("/proc") : NULL;
 	struct dirent *entry;
-	uint64_t nr = 0;
+	char first[64] = "";
 
 	while (proc && (entry = readdir(proc)) != NULL) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
@@ -146,16 +146,20 @@ void children_note_running(struct session *s)
 			continue;
 		proc_read(name, sizeof(name), "/proc/%d/comm", (int)pid);
 		name[strcspn(name, "\n")] = '\0';
-		unrecorded_note(&s->missed, pid, name, "ran already when mleak attached");
-		nr++;
+		if (!s->running++)
+			snprintf(first, sizeof(first), "%s (pid %d)", name, (int)pid);
 	}
 	if (proc)
 		closedir(proc);
-	if (nr)
-		log_warn("%" PRIu64 " %s already and %s not recorded: --follow records those that "
-			 "are started from now on; name each with -p, too",
-			 nr, nr == 1 ? "child process runs" : "child processes run",
-			 nr == 1 ? "is" : "are");
+	if (s->running == 1)
+		log_warn("the child process %s runs already and is not recorded: --follow records "
+			 "those that are started from now on; name it with -p, too",
+			 first);
+	else if (s->running)
+		log_warn("%" PRIu64 " child processes, such as %s, run already and are not "
+			 "recorded: --follow records those that are started from now on; name them "
+			 "with -p, too",
+			 s->running, first);
 }
 
 void children_on_fork(struct session *s, const struct sideband_fork *fork)

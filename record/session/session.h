@@ -124,6 +124,7 @@ struct session {
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
+	uint64_t running;	      /* with follow: that ran already, and are not recorded */
 	struct session_gaps gaps;
 	struct known_programs known;
 	struct explained_programs explained;

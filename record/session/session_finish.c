@@ -100,7 +100,7 @@ void session_losses(const struct session *s, struct mlk_losses *losses)
 	losses->count[MLK_LOST_CODE] += s->codes.unnamed;
 	losses->skipped[MLK_SKIPPED_CHILD] += s->children;
 	if (s->follow)
-		losses->skipped[MLK_SKIPPED_CHILD] = 0;
+		losses->skipped[MLK_SKIPPED_CHILD] = s->running;
 	losses->skipped[MLK_SKIPPED_PAGES] = s->pages_left_out;
 }
 

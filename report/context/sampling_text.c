@@ -175,8 +175,9 @@ void print_sampling(FILE *out, const struct mlk_meta *meta, const struct replay 
 			losses->skipped[MLK_SKIPPED_FREE] == 1 ? "free of a block that is"
 							       : "frees of blocks that are");
 	if (children)
-		fprintf(out, "  not recorded: %s child process%s (mleak record --follow)\n",
-			text_number(number, children), children == 1 ? "" : "es");
+		fprintf(out, "  not recorded: %s child process%s (mleak record --follow%s)\n",
+			text_number(number, children), children == 1 ? "" : "es",
+			meta->whole_life ? "" : ", and -p for each that runs already");
 	for (size_t i = 0; i < sizeof(kernel) / sizeof(kernel[0]); i++)
 		if (losses->skipped[kernel[i]]) {
 			fprintf(out, "  not recorded: %s", mlk_skip_text(kernel[i], 0));

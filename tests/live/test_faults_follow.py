@@ -134,7 +134,7 @@ class FollowTest(Case):
         self.assertEqual(result.status, 4, result.err)
         self.assertIn("lacks CAP_SYS_PTRACE", result.err)
         self.assertRegex(result.err, r"child process \d+ is no longer recorded")
-        self.assertRegex(result.err, "lost: 1 programs or processes that were not recorded")
+        self.assertRegex(result.err, "lost: 1 program or process that was not recorded")
         # An exec protects the process a moment before it gives it the program's name.
         self.assertRegex(result.err, r"not recorded: (hidden|sh) \(pid \d+\): it runs a program that mleak")
         self.assertEqual(self.outstanding("five"), 5 * 47)
@@ -155,7 +155,7 @@ class FollowTest(Case):
         self.assertEqual(self.finish(process).status, 5)
         # The kernel decides at a fork's beginning whether its child is traced.
         lost = re.findall(r"lost: (.*)", result.err)
-        self.assertIn(lost, ([], ["1 programs or processes that were not recorded"]), result.err)
+        self.assertIn(lost, ([], ["1 program or process that was not recorded"]), result.err)
         self.assertEqual(result.err.count("it ended before its probes were attached"), len(lost),
                          result.err)
         children = int(re.search(r"(\d+) child processes were recorded as well", result.err)[1])

@@ -289,7 +289,7 @@ class GuardTest(GuardCase):
         trace, _ = self.record(self.sample("overrun"), "beyond")
         result = self.mleak("report", "--folded", trace)
         self.assertEqual(result.status, 0)
-        self.assert_one_message(result.err, naming="1 overruns of blocks were found")
+        self.assert_one_message(result.err, naming="1 overrun of a block was found")
 
     def test_a_redacted_trace_has_no_byte_of_them(self):
         trace, _ = self.record(self.sample("overrun"), "beyond", options=["--redact"])

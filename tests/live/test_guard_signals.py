@@ -211,7 +211,7 @@ class GuardSignalsTest(PreloadCase):
                        else "ended with a system call")
                 self.assertRegex(err, r"the last blocks of process \d+ were not checked for "
                                       r"overruns: it " + why)
-                self.assertIn("lost: 1 processes whose last blocks were not looked at for overruns", err)
+                self.assertIn("lost: 1 process whose last blocks were not looked at for overruns", err)
 
     def test_what_lived_on_is_said(self):
         lived_on = "not checked for overruns: the last blocks of a process that continued"

@@ -109,6 +109,7 @@ static void become_child(void)
 	struct preload_process *p = NULL;
 
 	preload_state.pid = pid;
+	preload_state.passed_by = false; /* its program was counted */
 	/* A child of a thread has that one's stack for its own. */
 	if (preload_state.main_thread != (uint64_t)__builtin_thread_pointer())
 		preload_state.main_thread = 0;
@@ -133,6 +134,14 @@ static void leave(void)
 	__atomic_fetch_add(&kept->no_slot, 1, __ATOMIC_RELAXED);
 	preload_tell_confined(kept, PRELOAD_LEFT_OUT);
 	kept = NULL;
+}
+
+void preload_not_passed_by(void)
+{
+	struct preload_header *h = preload_shared();
+
+	if (__atomic_exchange_n(&preload_state.passed_by, false, __ATOMIC_RELAXED) && h)
+		__atomic_fetch_sub(&h->passed_by, 1, __ATOMIC_RELAXED);
 }
 
 static void before_fork(void)

@@ -47,8 +47,11 @@ static bool is_arena(uint64_t pc)
 
 static void *keep(enum event_func func, void *block, size_t size, const struct caller *c)
 {
-	if (LIKELY(block != NULL) && !is_nested(c->pc))
+	if (LIKELY(block != NULL) && !is_nested(c->pc)) {
+		if (UNLIKELY(preload_state.passed_by))
+			preload_not_passed_by();
 		preload_alloc(func, block, size, c);
+	}
 	return block;
 }
 
