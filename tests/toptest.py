@@ -13,7 +13,7 @@ Row = collections.namedtuple("Row", "bytes blocks rate freed age functions")
 
 HEAD = re.compile(r"^\[\d\d:\d\d:\d\d\] ([\d.]+) s of (.*): ([\d,]+) bytes in ([\d,]+) blocks? "
                   r"outstanding from ([\d,]+) stacks?$")
-SUMS = re.compile(r"^  allocated ([\d,]+) blocks?, freed ([\d,]+)(?:, freed [\d,]+ older ones)?; "
+SUMS = re.compile(r"^  allocated ([\d,]+) blocks?, freed ([\d,]+)(?:, freed [\d,]+ older ones?)?; "
                   r"([\d,]+) events? lost(.*)$")
 ROW = re.compile(r"^ *([\d,]+) +([\d,]+) +([-+]?[\d,]+) +([\d.]+) % +([\d.]+ \w+)  (.*)$")
 

@@ -99,12 +99,16 @@ class KilledTest(InjectCase):
         target = self.start_target()
         state = State(target.pid)
         target.go()
-        mleak = self.attach(target.pid)
-        for pid in descendants(mleak.pid):
-            os.kill(pid, signal.SIGKILL)
-        mleak.send_signal(signal.SIGINT)
-        result = self.finish(mleak)
-        self.assertEqual(result.status, 0, result.err)
+        for _ in range(20):
+            mleak = self.attach(target.pid)
+            for pid in descendants(mleak.pid):
+                os.kill(pid, signal.SIGKILL)
+            mleak.send_signal(signal.SIGINT)
+            result = self.finish(mleak)
+            self.assertEqual(result.status, 0, result.err)
+            # one that was killed before it had begun is done without
+            if "cannot start a helper process" not in result.err:
+                break
         self.assertIn("mleak: warning: what was put into process %d stays there and does nothing: it cannot be "
                       "reached: mleak's helper process has ended (signal 9)\n" % target.pid, result.err)
         target.check()
