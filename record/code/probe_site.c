@@ -6,6 +6,7 @@
 
 #define LONGEST 15  /* bytes of an instruction */
 #define BEFORE	256 /* bytes from which on those before a jump are told apart */
+#define DOUBTS	256 /* seeming jumps that are looked at so; libraries have a few */
 
 /* Does the kernel emulate the instruction at @p?  arch/x86/kernel/uprobes.c: branch_setup_xol_ops()
  * and push_setup_xol_ops(); what only later kernels emulate is left out. */
@@ -240,7 +241,7 @@ static bool may_begin(const uint8_t *text, size_t text_len, size_t at)
 void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites, size_t nr,
 		      bool *hit)
 {
-	size_t lo = SIZE_MAX, hi = 0;
+	size_t lo = SIZE_MAX, hi = 0, doubts = 0;
 
 	for (size_t i = 0; i < nr; i++) {
 		hit[i] = false;
@@ -255,6 +256,6 @@ void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites,
 			continue;
 		for (size_t i = 0; i < nr; i++)
 			if (target == (int64_t)sites[i] && !hit[i])
-				hit[i] = may_begin(text, text_len, at);
+				hit[i] = ++doubts > DOUBTS || may_begin(text, text_len, at);
 	}
 }

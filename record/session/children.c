@@ -104,20 +104,32 @@ static void catch (struct session *s, struct process *p)
 		stop_end(&p->hold, p->target.pid);
 }
 
-/* The parent of process @pid; 0: it has none, or has ended. */
-static pid_t parent_of(pid_t pid)
+/* A number that the kernel tells of process @pid: its field @number of proc_pid_stat(5). */
+static long number_of(pid_t pid, int number)
 {
 	char text[512];
 
-	return *proc_stat(text, sizeof(text), pid, pid, 3) == 'Z'
-		       ? 0
-		       : (pid_t)strtol(proc_stat(text, sizeof(text), pid, pid, 4), NULL, 10);
+	return strtol(proc_stat(text, sizeof(text), pid, pid, number), NULL, 10);
+}
+
+/* The parent of process @pid; 0: it has none here, or has ended. */
+static pid_t parent_of(pid_t pid)
+{
+	return (pid_t)number_of(pid, 4);
+}
+
+/* Has @pid ended, and only its parent was not told yet? Its first thread may end before others. */
+static bool is_zombie(pid_t pid)
+{
+	char text[512];
+
+	return *proc_stat(text, sizeof(text), pid, pid, 3) == 'Z' && number_of(pid, 20) < 2;
 }
 
 /* Is @pid this process, or one that it is a descendant of, such as sudo? */
 static bool is_ours(pid_t pid)
 {
-	for (pid_t at = getpid(); at > 1; at = parent_of(at))
+	for (pid_t at = getpid(); at > 0; at = parent_of(at))
 		if (at == pid)
 			return true;
 	return false;
@@ -126,7 +138,7 @@ static bool is_ours(pid_t pid)
 /* Is @pid a descendant of a process that is recorded, and not of this one? */
 static bool descends(struct session *s, pid_t pid)
 {
-	while ((pid = parent_of(pid)) > 1 && pid != getpid())
+	while ((pid = parent_of(pid)) > 0 && pid != getpid())
 		if (session_find(s, pid))
 			return true;
 	return false;
@@ -142,7 +154,8 @@ void children_note_running(struct session *s)
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		char name[16];
 
-		if (pid <= 0 || session_find(s, pid) || !descends(s, pid) || is_ours(pid))
+		if (pid <= 0 || session_find(s, pid) || !descends(s, pid) || is_ours(pid) ||
+		    is_zombie(pid))
 			continue;
 		proc_read(name, sizeof(name), "/proc/%d/comm", (int)pid);
 		name[strcspn(name, "\n")] = '\0';

@@ -151,7 +151,7 @@ static void print_totals(const struct table *t, const struct live_totals *totals
 		print_older_sizes(t->out, &totals->older);
 	if (totals->freed_again)
 		print_count(t, "freed again", totals->freed_again,
-			    "  (libc emptied threads' caches; no block was there any more)");
+			    "  (libc emptied threads' caches, or an allocation was not seen)");
 	if (totals->inherited_frees)
 		print_count(t, "inherited", totals->inherited_frees,
 			    "  (allocated by a process, freed in its forked child)");

@@ -38,7 +38,7 @@ class ThreadCachesCase(FaultCase):
         self.assertGreater(totals["net"]["blocks"], now - self.lost - ROUNDS)
         report = self.report(self.path("x.mlk"))
         self.assertNotRegex(report, r"(?m)^  replacing ")
-        self.assertRegex(report, r"(?m)^  freed again +[\d,]+  \(libc emptied threads' caches; ")
+        self.assertRegex(report, r"(?m)^  freed again +[\d,]+  \(libc emptied threads' caches, ")
 
 
 @needs_bpf

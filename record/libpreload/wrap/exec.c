@@ -188,9 +188,10 @@ EXPORT int system(const char *command)
 	preload_fill_environ();
 	/* It may not come back before the recording is over. */
 	preload_count_children(1);
-	errno = 0; /* alone it tells that no child began */
+	/* It tells whether a child began: if none did, glibc has it that a shell ended with 127. */
+	errno = 0;
 	status = preload_real.system(command);
-	if (!child_began(errno))
+	if ((status == -1 || status == 127 << 8) && !child_began(errno))
 		preload_count_children(-1);
 	if (!errno)
 		errno = saved_errno;
