@@ -19,7 +19,7 @@ struct unrecorded {
 	} first[MISSED_NAMED];
 };
 
-/* Process @pid, @name (may be ""), should have been recorded; @why is as above. */
+/* Process @pid, @name (may be "", is copied), should have been recorded; @why is static text. */
 void unrecorded_note(struct unrecorded *m, pid_t pid, const char *name, const char *why);
 
 /* Was that said of as many children as are named? */

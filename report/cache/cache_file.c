@@ -161,7 +161,7 @@ int cache_file_create(struct cache_file *file)
 		return err;
 	err = !is_beside(file->place.dir, file)	  ? MLK_E_OTHER
 	      : can_be_ours_alone(file->place.fd) ? 0
-						  : MLK_E_USER;
+						  : -EPERM;
 	if (err)
 		cache_file_drop(file);
 	return err;

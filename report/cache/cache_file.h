@@ -34,10 +34,9 @@ int cache_file_open(struct cache_file *file);
 
 /*
  * Create the file of a new cache: file->place.fd, open for writing, without the name.  A cache that
- * is there must be the user's to replace; other files are not.  There is none where others could
- * write it.  Until it has the name or is
- * dropped, a signal that would end this process removes it first.  Returns 0, -errno, or as
- * mlk_place_open().
+ * is there must be the user's to replace; other files are not.  Until it has the name or is
+ * dropped, a signal that would end this process removes it first.  Returns 0, -errno (-EPERM:
+ * others could write any file there), or as mlk_place_open().
  */
 int cache_file_create(struct cache_file *file);
 

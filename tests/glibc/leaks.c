@@ -1,6 +1,6 @@
 /* leaks.c - for check.py: loses known blocks, by each function that allocates, in two threads
  *
- * Prints a line "BLOCKS BYTES" of what it has lost; then it allocates and frees.
+ * It loses them, allocates and frees others for a while, and prints "BLOCKS BYTES" of what is lost.
  */
 #include <malloc.h>
 #include <pthread.h>

@@ -63,8 +63,8 @@ static void in_child(void)
 	not_inherited = NULL;
 }
 
-/* The parent counts: a child may come to run only when the recording is over, or never.  One of
- * vfork is none of those recorded. */
+/* The parent counts: a child may come to run only when the recording is over, or never.  A child of
+ * vfork has its parent's memory, and counts nothing. */
 void preload_count_children(int nr)
 {
 	struct preload_header *h = preload_shared() ? preload_shared() : preload_own.unclocked;
