@@ -69,6 +69,41 @@ enum event_func {
 #define EVENT_RET	 (1u << 11)
 #define EVENT_RET_MEMSET (1u << 12) /* with EVENT_RET */
 
+/*
+ * In the cookie of an entry whose probe is behind instructions that have moved the arguments: the
+ * register that has each of the first ones, by its number in an instruction (rax 0, rcx 1, rdx 2,
+ * rsi 6, rdi 7, r8 to r11).  Four bits each, as they differ from the register that it was passed
+ * in: 0 where none was moved.  Functions that map memory have no such probe.
+ */
+#define EVENT_MOVED_ARGS  3
+#define EVENT_MOVED_SHIFT 16
+#define EVENT_MOVED	  0xfff0000u
+
+/* The register that argument @nr was passed in: rdi, rsi, rdx (psABI section 3.2.3). */
+static inline __u32 event_passed_in(unsigned int nr)
+{
+	return nr == 0 ? 7 : nr == 1 ? 6 : 2;
+}
+
+/* The bits of the cookie that say that argument @nr is in register @reg. */
+static inline __u32 event_moved(unsigned int nr, __u32 reg)
+{
+	return (reg ^ event_passed_in(nr)) << (EVENT_MOVED_SHIFT + 4 * nr);
+}
+
+/* The register that argument @nr is in, by the @cookie. */
+static inline __u32 event_moved_to(unsigned int nr, __u32 cookie)
+{
+	return (cookie >> (EVENT_MOVED_SHIFT + 4 * nr) & 0xf) ^ event_passed_in(nr);
+}
+
+/* Does @func, enum event_func, map memory or change what is mapped? */
+static inline int event_maps_memory(__u32 func)
+{
+	return func == FUNC_MMAP || func == FUNC_MREMAP || func == FUNC_MUNMAP ||
+	       func == FUNC_MPROTECT || func == FUNC_MADVISE;
+}
+
 /* How processes and threads are numbered: the process in the upper half, the thread in the lower,
  * as the recorder's pid namespace does it. */
 static inline __u32 event_tgid(__u64 id)

@@ -5,6 +5,7 @@
  * return address in the copied stack has been replaced.  A free is sent at its entry.  The rings
  * are one order, so an address is never allocated again before its free was seen.
  */
+#include "bpf/arguments.h"
 #include "bpf/calls.h"
 #include "bpf/life.h"
 #include "bpf/mappings.h"
@@ -18,14 +19,13 @@ static __always_inline __u64 array_size(__u64 nr, __u64 size)
 }
 
 /* Operator delete of an allocator: it frees by itself, or calls free, or another operator. */
-static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st, __u32 cookie)
+static __noinline int delete_entry(struct thread_state *st, __u64 sp, __u64 addr, __u32 cookie)
 {
-	__u64 addr = ctx->rdi;
 	struct call *call;
 
 	if (!st || !addr)
 		return NO_RETURN;
-	call = call_begin(st, ctx->rsp, cookie);
+	call = call_begin(st, sp, cookie);
 	if (call)
 		call->arg = addr;
 	else if (call_func(&st->now) == FUNC_DELETE && st->now.arg == addr)
@@ -35,10 +35,10 @@ static __noinline int delete_entry(struct pt_regs *ctx, struct thread_state *st,
 	return call ? RETURN : NO_RETURN;
 }
 
-/* A free of a thread that is not known yet, or within a call, or that may be left out. */
-static __noinline int any_free(struct pt_regs *ctx)
+/* The free of @addr, of a thread that is not known yet, or within a call, or that may be left
+ * out. */
+static __noinline int any_free(struct pt_regs *ctx, __u64 addr)
 {
-	__u64 addr = ctx->rdi;
 	struct thread_state *st = addr ? know_thread(ctx) : 0;
 	__u32 nested;
 
@@ -67,21 +67,21 @@ static __noinline int munmap_entry(struct pt_regs *ctx, struct thread_state *st)
 }
 
 /* Bytes that a call of @func asks for. */
-static __always_inline __u64 bytes_asked(const struct pt_regs *ctx, __u32 func)
+static __always_inline __u64 bytes_asked(const struct arguments *args, __u32 func)
 {
 	switch (func) {
 	case FUNC_CALLOC:
-		return ctx->rdi * ctx->rsi;
+		return args->of[0] * args->of[1];
 	case FUNC_REALLOC:
 	case FUNC_ALIGNED_ALLOC:
 	case FUNC_MEMALIGN:
-		return ctx->rsi;
+		return args->of[1];
 	case FUNC_POSIX_MEMALIGN:
-		return ctx->rdx;
+		return args->of[2];
 	case FUNC_REALLOCARRAY:
-		return array_size(ctx->rsi, ctx->rdx);
+		return array_size(args->of[1], args->of[2]);
 	default:
-		return ctx->rdi;
+		return args->of[0];
 	}
 }
 
@@ -90,23 +90,25 @@ static __noinline int any_entry(struct pt_regs *ctx, __u32 cookie)
 {
 	struct thread_state *st = know_thread(ctx);
 	__u32 func = cookie & CALL_FUNC;
+	struct arguments args;
 	struct call *call;
 
 	if (!st)
 		return NO_RETURN;
-	if (func == FUNC_DELETE)
-		return delete_entry(ctx, st, cookie);
 	if (func == FUNC_MUNMAP)
 		return munmap_entry(ctx, st);
 	if (func == FUNC_MMAP || func == FUNC_MREMAP)
 		return map_entry(ctx, st, cookie);
 	if (func == FUNC_MPROTECT || func == FUNC_MADVISE)
 		return pages_entry(ctx, st, cookie);
+	args = arguments_of(ctx, cookie);
+	if (func == FUNC_DELETE)
+		return delete_entry(st, ctx->rsp, args.of[0], cookie);
 	call = call_begin(st, ctx->rsp, cookie);
 	if (!call)
 		return NO_RETURN; /* the outermost counts */
-	call->arg = ctx->rdi;
-	call->size = bytes_asked(ctx, func);
+	call->arg = args.of[0];
+	call->size = bytes_asked(&args, func);
 	/* What is recorded between a release and its outcome belongs there. */
 	send_freed(st, FREED_NONE);
 	if ((func == FUNC_REALLOC || func == FUNC_REALLOCARRAY) && call->arg &&
@@ -243,8 +245,8 @@ int alloc_any(struct pt_regs *ctx)
 
 	if (cookie & (EVENT_RET | EVENT_RETURN) || (sessions && !is_at_entry(ctx)))
 		result = at_return(ctx, cookie);
-	else if (sessions && cookie == FUNC_FREE)
-		any_free(ctx);
+	else if ((cookie & CALL_FUNC) == FUNC_FREE)
+		any_free(ctx, arguments_of(ctx, cookie).of[0]);
 	else
 		result = any_entry(ctx, cookie);
 	if (!sessions)
@@ -352,7 +354,7 @@ int malloc_return(struct pt_regs *ctx)
 SEC("uprobe")
 int free_filtered(struct pt_regs *ctx)
 {
-	return any_free(ctx);
+	return any_free(ctx, ctx->rdi);
 }
 
 /* The same without filters. */
@@ -365,7 +367,7 @@ int free_entry(struct pt_regs *ctx)
 		return 0;
 	st = state_of_thread(ctx);
 	if (!st || st->now.sp != CALL_NONE)
-		return any_free(ctx);
+		return any_free(ctx, ctx->rdi);
 	keep_freed(st, ctx->rdi);
 	return 0;
 }

@@ -140,12 +140,16 @@ void sites_add(struct alloc_object *object, const struct site_wanted *w)
 static void choose_site(struct alloc_site *site, const uint8_t *text, size_t len, size_t at)
 {
 	size_t size = site->size < len - at ? (size_t)site->size : len - at;
-	struct probe_site best = probe_site_find(text + at, size, site->nr_args);
+	struct probe_site best =
+		probe_site_find(text + at, size, site->nr_args, event_maps_memory(site->func));
 
 	site->nr_bytes = (uint8_t)(size < sizeof(site->bytes) ? size : sizeof(site->bytes));
 	memcpy(site->bytes, text + at, site->nr_bytes);
 	site->offset = best.offset;
 	site->emulated = best.emulated;
+	site->moved = 0;
+	for (unsigned int i = 0; i < site->nr_args && i < EVENT_MOVED_ARGS; i++)
+		site->moved |= event_moved(i, best.args[i]);
 }
 
 /* Back to the start with the sites behind it to which something in @text jumps. */
@@ -170,6 +174,7 @@ static void refuse_jumped_to(struct alloc_object *object, const uint8_t *text, s
 		if (hit[i]) {
 			of[i]->offset = 0;
 			of[i]->emulated = false;
+			of[i]->moved = 0;
 			of[i]->jumped_to = true;
 		}
 }
@@ -194,14 +199,56 @@ void sites_choose(struct alloc_object *object, Elf *elf)
 		refuse_jumped_to(object, text, len, start);
 }
 
-/* Find the returns of @site.  NULL, or why they are not known. */
-static const char *find_returns(struct alloc_object *object, const struct alloc_site *site,
-				struct returns_code *code)
+/* Have @code be what @site is in.  NULL, or why that cannot be. */
+static const char *read_code(struct returns_code *code, const struct alloc_site *site)
 {
 	code->text = elffile_code(code->elf, site->function, &code->start, &code->len);
 	if (!code->text)
 		return code->len ? "its code cannot be read" : "its code is in no segment";
 	code->bias = elffile_bias(code->elf, site->function);
+	return NULL;
+}
+
+static bool is_operator(const struct alloc_site *site)
+{
+	return is_new(site->func) || site->func == FUNC_DELETE;
+}
+
+/* Does the operator @site of @object do nothing but jump to malloc, free or another of C's
+ * functions?  It is seen there, and its own probes would only cost: those of new are on the `ret`
+ * instructions of what it jumps to, at which the kernel single-steps. */
+static bool is_forwarder(const struct alloc_object *object, const struct alloc_site *site,
+			 struct returns_code *code)
+{
+	uint64_t to;
+
+	if (!is_operator(site) || read_code(code, site))
+		return false;
+	to = returns_forwarded(code, site->function);
+	for (size_t i = 0; i < object->nr; i++)
+		if (object->sites[i].function == to && !is_operator(&object->sites[i]))
+			return true;
+	return false;
+}
+
+static void leave_forwarders(struct alloc_object *object, struct returns_code *code)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < object->nr; i++)
+		if (!is_forwarder(object, &object->sites[i], code))
+			object->sites[kept++] = object->sites[i];
+	object->nr = kept;
+}
+
+/* Find the returns of @site.  NULL, or why they are not known. */
+static const char *find_returns(struct alloc_object *object, const struct alloc_site *site,
+				struct returns_code *code)
+{
+	const char *why = read_code(code, site);
+
+	if (why)
+		return why;
 	return returns_find(&object->returns, code, site->function, site->size);
 }
 
@@ -210,6 +257,7 @@ void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
 	struct returns_code code = {.elf = elf, .cfi = dwarf_getcfi_elf(elf)};
 	size_t kept = 0;
 
+	leave_forwarders(object, &code);
 	for (size_t i = 0; i < object->nr; i++) {
 		struct alloc_site *site = &object->sites[i];
 		const char *why = NULL;

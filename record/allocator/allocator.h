@@ -26,6 +26,7 @@ struct alloc_site {
 	uint64_t size;	      /* bytes */
 	uint64_t offset;      /* from there to the probed instruction */
 	bool emulated;	      /* a cheap one, see probe_site.h */
+	uint32_t moved;	      /* where the arguments are there, see event_moved() */
 	bool jumped_to;	      /* a better one was found, but something jumps there */
 	bool by_ret;	      /* its returns are among the object's, there is no return probe */
 	uint8_t bytes[12];    /* the function's first */

@@ -127,6 +127,17 @@ static const char *cost(const struct alloc_site *site)
 			       : "single-stepped: no known pattern";
 }
 
+/* Where @site's probe finds the arguments, if that is not where they were passed. */
+static void print_moved(FILE *out, const struct alloc_site *site)
+{
+	static const char names[16][4] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					  "r8",	 "r9",	"r10", "r11", "r12", "r13", "r14", "r15"};
+
+	for (unsigned int i = 0; site->moved && i < site->nr_args && i < EVENT_MOVED_ARGS; i++)
+		fprintf(out, "%s %s", i ? "," : ", arguments in",
+			names[event_moved_to(i, site->moved)]);
+}
+
 static const char *events(const struct alloc_site *site)
 {
 	if (site->kind == SITE_FREE)
@@ -143,7 +154,9 @@ static void print_site(FILE *out, const struct alloc_site *site)
 			fprintf(out, "%s%02x", i && i == site->offset ? "|" : "", site->bytes[i]);
 		else
 			fputs("  ", out);
-	fprintf(out, "  %s\n", cost(site));
+	fprintf(out, "  %s", cost(site));
+	print_moved(out, site);
+	putc('\n', out);
 }
 
 void dry_run_print(FILE *out, const struct target *t, const struct allocators *a)

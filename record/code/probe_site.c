@@ -27,16 +27,9 @@ static bool is_emulated(const uint8_t *p, size_t len)
 #define RDX (1u << 2)
 #define RSP (1u << 4)
 
-/* The argument registers, in their order: rdi rsi rdx rcx r8 r9. */
-static unsigned int arguments(unsigned int nr)
-{
-	static const uint8_t order[] = {7, 6, 2, 1, 8, 9};
-	unsigned int set = 0;
-
-	for (unsigned int i = 0; i < nr && i < sizeof(order); i++)
-		set |= 1u << order[i];
-	return set;
-}
+/* Where an argument may be moved to, and be looked for: what a caller does not expect to be kept.
+ * (To use another register, a function has to push it before, and there a probe can be.) */
+#define SCRATCH 0x0fc7u /* rax rcx rdx rsi rdi r8 r9 r10 r11 */
 
 /* An instruction's operands, as its ModRM byte tells them. */
 struct operands {
@@ -116,56 +109,129 @@ static struct effect effect_of(uint8_t opcode, const struct operands *o)
 	}
 }
 
-/* Length of the instruction at @p if it may be stepped over: it is known to the last byte, writes
- * no memory and none of the registers @kept.  Else 0. */
-static size_t harmless_len(const uint8_t *p, size_t len, unsigned int kept)
-{
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	struct operands o;
-	struct effect e;
-	size_t at = 0;
-	uint8_t rex = 0;
+/* An instruction that may be stepped over. */
+struct step {
+	size_t len;	     /* bytes; 0: it may not */
+	unsigned int writes; /* registers, as bits */
+	unsigned int from;   /* the one that is copied to these as a whole; 0: none is */
+};
 
-	if (len >= 4 && !memcmp(p, endbr64, 4))
-		return 4;
-	if (at < len && p[at] == 0x64) /* %fs: */
-		at++;
-	if (at < len && p[at] >= 0x40 && p[at] <= 0x4f)
-		rex = p[at++];
-	if (at >= len)
-		return 0;
-	/* mov $imm32 to a 32-bit register */
-	if (p[at] >= 0xb8 && p[at] <= 0xbf && !(rex & 8))
-		return kept & 1u << ((p[at] & 7u) | (rex & 1u) << 3) || len - at < 5 ? 0 : at + 5;
-	/* add, or, and, sub, xor, cmp, test $imm32 to eax or rax, which holds no argument */
-	if (p[at] && strchr("\x05\x0d\x25\x2d\x35\x3d\xa9", (char)p[at]))
-		return len - at < 5 ? 0 : at + 5;
-	if (!read_operands(p + at + 1, len - at - 1, rex, &o))
-		return 0;
-	e = effect_of(p[at], &o);
-	if (!e.known || kept & e.writes || (e.writes_reg && kept & 1u << o.reg) ||
-	    (e.writes_rm && (o.memory || kept & 1u << o.rm)))
-		return 0;
-	at += 1 + o.len + e.immediate;
-	return at <= len ? at : 0;
+/* What of an instruction is before its opcode. */
+struct prefixes {
+	size_t len;
+	uint8_t rex;
+};
+
+static struct prefixes read_prefixes(const uint8_t *p, size_t len)
+{
+	struct prefixes f = {0};
+
+	if (f.len < len && p[f.len] == 0x64) /* %fs: */
+		f.len++;
+	if (f.len < len && p[f.len] >= 0x40 && p[f.len] <= 0x4f)
+		f.rex = p[f.len++];
+	return f;
 }
 
-struct probe_site probe_site_find(const uint8_t *code, size_t len, unsigned int nr_args)
+/* One without operands in a ModRM byte: its opcode is at @p, behind @f. */
+static struct step short_step(const uint8_t *p, size_t len, const struct prefixes *f)
 {
-	const unsigned int kept = RSP | arguments(nr_args);
-	struct probe_site site = {0};
-	size_t at = 0, step;
+	struct step s = {0};
 
-	do {
+	if (len < 5)
+		return s;
+	/* mov $imm32 to a 32-bit register */
+	if (p[0] >= 0xb8 && p[0] <= 0xbf && !(f->rex & 8))
+		s = (struct step){f->len + 5, 1u << ((p[0] & 7u) | (f->rex & 1u) << 3), 0};
+	/* add, or, and, sub, xor, cmp, test $imm32 to eax or rax: the last two write nothing */
+	else if (p[0] && strchr("\x05\x0d\x25\x2d\x35\x3d\xa9", (char)p[0]))
+		s = (struct step){f->len + 5, p[0] == 0x3d || p[0] == 0xa9 ? 0 : RAX, 0};
+	return s;
+}
+
+/* The instruction at @p, if it is known to the last byte and writes no memory. */
+static struct step step_at(const uint8_t *p, size_t len)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const struct prefixes f = read_prefixes(p, len);
+	struct operands o;
+	struct effect e;
+	struct step s;
+
+	if (len >= 4 && !memcmp(p, endbr64, 4))
+		return (struct step){4, 0, 0};
+	p += f.len;
+	len -= f.len;
+	if (!len)
+		return (struct step){0};
+	s = short_step(p, len, &f);
+	if (s.len || !read_operands(p + 1, len - 1, f.rex, &o))
+		return s;
+	e = effect_of(p[0], &o);
+	if (!e.known || (e.writes_rm && o.memory) || 1 + o.len + e.immediate > len)
+		return s;
+	s.len = f.len + 1 + o.len + e.immediate;
+	s.writes = e.writes | (e.writes_reg ? 1u << o.reg : 0) | (e.writes_rm ? 1u << o.rm : 0);
+	if ((f.rex & 8) && !o.memory && (p[0] == 0x89 || p[0] == 0x8b)) /* mov r64, r64 */
+		s.from = 1u << (p[0] == 0x89 ? o.reg : o.rm);
+	return s;
+}
+
+/* The argument registers, in their order: rdi rsi rdx rcx r8 r9. */
+static const uint8_t passed_in[PROBE_SITE_ARGS] = {7, 6, 2, 1, 8, 9};
+
+/* Which registers have which argument, as bits. */
+struct places {
+	unsigned int of[PROBE_SITE_ARGS], nr;
+	bool in_place; /* only those that they were passed in count */
+};
+
+/* What @s does to them.  False: an argument is lost. */
+static bool places_after(struct places *at, const struct step *s)
+{
+	for (unsigned int i = 0; i < at->nr; i++) {
+		bool copied = at->of[i] & s->from && !at->in_place;
+
+		at->of[i] &= ~s->writes;
+		if (copied)
+			at->of[i] |= s->writes & SCRATCH;
+		if (!at->of[i])
+			return false;
+	}
+	return true;
+}
+
+/* Tell in @site where the arguments are: where they were passed in, if they are there still. */
+static void tell_places(struct probe_site *site, const struct places *at)
+{
+	memcpy(site->args, passed_in, sizeof(site->args));
+	for (unsigned int i = 0; i < at->nr; i++)
+		if (!(at->of[i] & 1u << passed_in[i]))
+			site->args[i] = (uint8_t)__builtin_ctz(at->of[i]);
+}
+
+struct probe_site probe_site_find(const uint8_t *code, size_t len, unsigned int nr_args,
+				  bool in_place)
+{
+	struct places where = {.nr = nr_args < PROBE_SITE_ARGS ? nr_args : PROBE_SITE_ARGS,
+			       .in_place = in_place};
+	struct probe_site site = {0};
+	struct step step;
+
+	for (unsigned int i = 0; i < where.nr; i++)
+		where.of[i] = 1u << passed_in[i];
+	tell_places(&site, &where);
+	for (size_t at = 0;; at += step.len) {
 		if (is_emulated(code + at, len - at)) {
 			site.offset = at;
 			site.emulated = true;
+			tell_places(&site, &where);
 			return site;
 		}
-		step = harmless_len(code + at, len - at, kept);
-		at += step;
-	} while (step);
-	return site;
+		step = step_at(code + at, len - at);
+		if (!step.len || step.writes & RSP || !places_after(&where, &step))
+			return site;
+	}
 }
 
 static int32_t rel32(const uint8_t *p)

@@ -154,21 +154,27 @@ static void reach(struct walk *w, uint64_t at)
 	*slot = (uint32_t)w->nr;
 }
 
+static bool decode_in(const struct returns_code *code, const ZydisDecoder *decoder, uint64_t at,
+		      ZydisDecodedInstruction *insn)
+{
+	uint64_t into = at - code->start;
+
+	return at >= code->start && into < code->len &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, code->text + into,
+							  code->len - into, insn));
+}
+
 static bool decode(const struct walk *w, uint64_t at, ZydisDecodedInstruction *insn)
 {
-	uint64_t into = at - w->code->start;
-
-	return at >= w->code->start && into < w->code->len &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&w->decoder, NULL, w->code->text + into,
-							  w->code->len - into, insn));
+	return decode_in(w->code, &w->decoder, at, insn);
 }
 
 /* Is @insn, at @at, a jump to the address that a slot of the global offset table holds?  That is
  * *@slot. */
-static bool is_slot_jump(const struct walk *w, uint64_t at, const ZydisDecodedInstruction *insn,
-			 uint64_t *slot)
+static bool is_slot_jump(const struct returns_code *code, uint64_t at,
+			 const ZydisDecodedInstruction *insn, uint64_t *slot)
 {
-	*slot = at + w->code->bias + insn->length + (uint64_t)insn->raw.disp.value;
+	*slot = at + code->bias + insn->length + (uint64_t)insn->raw.disp.value;
 	return insn->mnemonic == ZYDIS_MNEMONIC_JMP && insn->opcode == 0xff &&
 	       insn->raw.modrm.mod == 0 && insn->raw.modrm.rm == 5;
 }
@@ -198,7 +204,7 @@ static void reach_by_jump(struct walk *w, struct reached *from, uint64_t at, boo
 
 	if (decode(w, stub, &insn) && insn.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
 		stub += insn.length;
-	if (always && decode(w, stub, &insn) && is_slot_jump(w, stub, &insn, &slot))
+	if (always && decode(w, stub, &insn) && is_slot_jump(w->code, stub, &insn, &slot))
 		reach_by_slot(w, from, slot);
 	else if (is_in_function(w, at))
 		reach(w, at);
@@ -223,7 +229,7 @@ static void follow(struct walk *w, struct reached *from, const ZydisDecodedInstr
 	case ZYDIS_CATEGORY_COND_BR:
 		if (insn->raw.imm[0].is_relative)
 			reach_by_jump(w, from, next + (uint64_t)insn->raw.imm[0].value.s, always);
-		else if (is_slot_jump(w, from->at, insn, &slot))
+		else if (is_slot_jump(w->code, from->at, insn, &slot))
 			reach_by_slot(w, from, slot);
 		else
 			w->why = "it jumps to an address that it computes";
@@ -315,4 +321,30 @@ const char *returns_find(struct returns *out, const struct returns_code *code, u
 	why = w->why ? w->why : collect_sites(w, out);
 	free(w);
 	return why;
+}
+
+#define MOST_FORWARDS 8 /* two are usual, each by an entry of the procedure linkage table */
+
+uint64_t returns_forwarded(const struct returns_code *code, uint64_t entry)
+{
+	ZydisDecodedInstruction insn;
+	ZydisDecoder decoder;
+	uint64_t at, slot, address;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (int i = 0; i < MOST_FORWARDS; i++) {
+		at = entry;
+		if (decode_in(code, &decoder, at, &insn) && insn.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
+			at += insn.length;
+		if (!decode_in(code, &decoder, at, &insn) || insn.mnemonic != ZYDIS_MNEMONIC_JMP)
+			return entry;
+		if (insn.raw.imm[0].is_relative)
+			entry = at + insn.length + (uint64_t)insn.raw.imm[0].value.s;
+		else if (is_slot_jump(code, at, &insn, &slot) &&
+			 find_slot(code->elf, slot, &address) == SLOT_HERE)
+			entry = address - code->bias;
+		else
+			return entry;
+	}
+	return entry;
 }

@@ -45,4 +45,11 @@ struct returns {
 const char *returns_find(struct returns *out, const struct returns_code *code, uint64_t entry,
 			 uint64_t size);
 
+/*
+ * Where the function at the offset @entry of @code begins to do something: @entry, or the function
+ * of the same file that it jumps to at once, maybe by way of others that do no more.  As above, a
+ * name that the file defines is taken to be its own.
+ */
+uint64_t returns_forwarded(const struct returns_code *code, uint64_t entry);
+
 #endif

@@ -29,7 +29,7 @@ static const struct step {
 		  which others return; the entries of these */
 } steps[] = {{SITE_FREE, false, FUNC_FREE, BY_PROBE}, {SITE_ALLOC, true, FUNC_MALLOC, BY_PROBE},
 	     {SITE_ALLOC, true, 0, BY_PROBE},	      {SITE_ALLOC, false, 0, RET},
-	     {SITE_ALLOC, false, 0, BY_PROBE},	      {SITE_FREE, false, 0, BY_PROBE},
+	     {SITE_FREE, false, 0, BY_PROBE},	      {SITE_ALLOC, false, 0, BY_PROBE},
 	     {SITE_ALLOC, false, 0, BY_RET},	      {SITE_ALLOC, false, FUNC_MALLOC, BY_PROBE}};
 
 #define NR_STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -41,11 +41,13 @@ _Static_assert(NR_STEPS <= PROBES_MAX_PROGRAMS, "one a step");
 
 static bool is_of_step(const struct alloc_site *site, const struct step *step)
 {
-	bool has_own = site->func == FUNC_MALLOC || site->func == FUNC_FREE;
+	/* Their own programs look for the argument where it was passed. */
+	bool has_own = !site->moved && (site->func == FUNC_MALLOC || site->func == FUNC_FREE);
 
 	if (step->how != BY_PROBE || site->by_ret)
 		return step->how == BY_RET && site->by_ret;
-	return site->kind == step->kind && (step->only ? site->func == step->only : !has_own);
+	return site->kind == step->kind &&
+	       (step->only ? has_own && site->func == step->only : !has_own);
 }
 
 /* Has it a link of the session kind?  That of an entry is for the return, too. */
@@ -131,7 +133,8 @@ static void add_step(struct places *places, const struct alloc_object *o, const 
 	for (size_t i = 0; i < o->nr; i++)
 		if (is_of_step(&o->sites[i], step))
 			add_place(places, o->sites[i].function + o->sites[i].offset,
-				  o->sites[i].func | (o->sites[i].by_ret ? EVENT_BY_RET : 0) |
+				  o->sites[i].func | o->sites[i].moved |
+					  (o->sites[i].by_ret ? EVENT_BY_RET : 0) |
 					  (step->is_return ? EVENT_RETURN : 0));
 	for (size_t i = 0; step->how == RET && i < o->returns.nr; i++)
 		add_place(places, o->returns.v[i].at,

@@ -10,6 +10,7 @@ bench bench-unwind bench-preload bench-memleak: export MLEAK_CACHE = never
 bench: all $(BENCH)
 	-$(Q)python3 tests/bench/cost.py $(O)/tests/bench $(O)/mleak
 	$(Q)python3 tests/bench/programs.py $(O)/tests/bench $(O)/mleak "$(O)/mleak --stack-size 128"
+	-$(Q)python3 tests/bench/allocators.py $(O)/tests/bench $(O)/mleak
 	$(Q)python3 tests/bench/overhead.py $(O)/mleak $(O)/tests/bench/pair
 	$(Q)python3 tests/bench/trace_size.py $(O)/mleak $(O)/tests/bench/slices
 	$(Q)$(O)/tests/bench/format_speed $(O)/format_speed.mlk

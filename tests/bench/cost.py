@@ -93,9 +93,9 @@ class Elf:
 
 
 class Target:
-    def __init__(self, program):
+    def __init__(self, program, env=None):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, bufsize=1)
+                                        text=True, bufsize=1, env=env)
         self.pid = self.process.pid
 
     def run(self, pairs):

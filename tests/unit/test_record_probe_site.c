@@ -10,10 +10,14 @@
 
 #include "record/code/probe_site.h"
 
-/* Find the site in @code of a function with @nr_args arguments. */
+/* Find the site in @code of a function with @nr_args arguments, which are still in their places, or
+ * anywhere. */
 #define FIND(nr_args, ...)                                                                      \
 	probe_site_find((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), \
-			nr_args)
+			nr_args, true)
+#define FIND_ANYWHERE(nr_args, ...)                                                             \
+	probe_site_find((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), \
+			nr_args, false)
 
 static void check(struct probe_site site, size_t offset, bool emulated)
 {
@@ -61,6 +65,66 @@ static void entries_of_other_allocators_are_known(void **state)
 	      11, true); /* posix_memalign: lea -1(%rsi),%rax; or $7,%rax; test %rsi,%rax; jne */
 	check(FIND(2, 0x49, 0x89, 0xf8, 0x48, 0x81, 0xff, 0x00, 0x20, 0, 0, 0x0f, 0x87, 1, 2, 3, 0),
 	      10, true); /* aligned_alloc: mov %rdi,%r8; cmp $0x2000,%rdi; ja */
+}
+
+/* Registers by their numbers in an instruction. */
+enum { RAX, RCX, RDX, RBX, RSI = 6, RDI, R8 };
+
+/* The arguments of @site, an emulated one at @offset, are in these registers. */
+static void check_moved(struct probe_site site, size_t offset, uint8_t first, uint8_t second)
+{
+	check(site, offset, true);
+	assert_int_equal(site.args[0], first);
+	assert_int_equal(site.args[1], second);
+}
+
+static void moved_arguments_are_followed(void **state)
+{
+	(void)state;
+	/* As objdump -d shows them in libmimalloc.so.2.0 of Debian 12, .so.3.0 of Debian 13. */
+	check_moved(FIND_ANYWHERE(1, 0x48, 0x8b, 0x05, 0x49, 0xb4, 0, 0, 0x48, 0x89, 0xfe, 0x64,
+				  0x48, 0x8b, 0x38, 0x48, 0x81, 0xfe, 0, 4, 0, 0, 0x77, 0x29),
+		    21, RSI, RSI); /* malloc: mov ..,%rax; mov %rdi,%rsi; mov %fs:(%rax),%rdi;
+				      cmp $1024,%rsi; ja */
+	check_moved(FIND_ANYWHERE(2, 0x48, 0x8b, 0x15, 0xc9, 0xad, 0, 0, 0x48, 0x89, 0xf8, 0x64,
+				  0x48, 0x8b, 0x3a, 0x48, 0x83, 0xf8, 0x01, 0x74, 0x08),
+		    18, RAX, RSI); /* calloc: mov ..,%rdx; mov %rdi,%rax; mov %fs:(%rdx),%rdi;
+				      cmp $1,%rax; je */
+	check_moved(FIND_ANYWHERE(2, 0x48, 0x8b, 0x05, 0x49, 0xa9, 0, 0, 0x48, 0x89, 0xf2, 0x48,
+				  0x89, 0xfe, 0x64, 0x48, 0x8b, 0x00, 0x48, 0x89, 0xc7, 0xe9, 0, 0,
+				  0, 0),
+		    20, RSI, RDX); /* realloc: mov ..,%rax; mov %rsi,%rdx; mov %rdi,%rsi;
+				      mov %fs:(%rax),%rax; mov %rax,%rdi; jmp */
+	/* The copy is not looked at where the argument is still in its place. */
+	check_moved(FIND_ANYWHERE(2, 0x48, 0x89, 0xf8, 0x55), 3, RDI, RSI);
+	/* Both forms of mov, and registers with a number of four bits. */
+	check_moved(FIND_ANYWHERE(1, 0x4c, 0x8b, 0xc7, 0x31, 0xff, 0x55), 5, R8, RSI);
+	check_moved(FIND_ANYWHERE(1, 0x49, 0x89, 0xf8, 0x31, 0xff, 0x4c, 0x89, 0xc1, 0x45, 0x31,
+				  0xc0, 0x55),
+		    11, RCX, RSI); /* from rdi to r8 to rcx */
+}
+
+static void an_argument_that_is_lost_ends_the_search(void **state)
+{
+	(void)state;
+	/* mov %edi,%esi; xor %edi,%edi: half of it */
+	check(FIND_ANYWHERE(1, 0x89, 0xfe, 0x31, 0xff, 0x55), 0, false);
+	/* mov %rdi,%rsi; xor %esi,%esi; xor %edi,%edi: the copy is gone first */
+	check(FIND_ANYWHERE(1, 0x48, 0x89, 0xfe, 0x31, 0xf6, 0x31, 0xff, 0x55), 0, false);
+	/* mov %rdi,%rsi; xor %edi,%edi, of two arguments: the second is gone */
+	check(FIND_ANYWHERE(2, 0x48, 0x89, 0xfe, 0x31, 0xff, 0x55), 0, false);
+	/* mov %rdi,%rax; xor %edi,%edi; and $7,%eax; or: mul %rsi */
+	check(FIND_ANYWHERE(1, 0x48, 0x89, 0xf8, 0x31, 0xff, 0x25, 7, 0, 0, 0, 0x55), 0, false);
+	check(FIND_ANYWHERE(1, 0x48, 0x89, 0xf8, 0x31, 0xff, 0x48, 0xf7, 0xe6, 0x55), 0, false);
+	/* the same with cmp $7,%eax, which changes nothing */
+	check_moved(FIND_ANYWHERE(1, 0x48, 0x89, 0xf8, 0x31, 0xff, 0x3d, 7, 0, 0, 0, 0x55), 10, RAX,
+		    RSI);
+	/* mov (%rdi),%rsi; xor %edi,%edi: it is read, not copied */
+	check(FIND_ANYWHERE(1, 0x48, 0x8b, 0x37, 0x31, 0xff, 0x55), 0, false);
+	/* mov %rdi,%rbx: a register of the caller's, which is pushed before */
+	check(FIND_ANYWHERE(1, 0x48, 0x89, 0xfb, 0x31, 0xff, 0x55), 0, false);
+	/* mov %rdi,%rsi; xor %edi,%edi where arguments have to be in their places */
+	check(FIND(1, 0x48, 0x89, 0xfe, 0x31, 0xff, 0x55), 0, false);
 }
 
 static void endbr64_is_stepped_over(void **state)
@@ -180,7 +244,7 @@ static struct probe_site find_exact(const uint8_t *code, size_t len)
 	assert_non_null(copy);
 	if (len)
 		memcpy(copy, code, len);
-	site = probe_site_find(copy, len, 1);
+	site = probe_site_find(copy, len, 1, false);
 	free(copy);
 	return site;
 }
@@ -202,6 +266,8 @@ int main(void)
 		cmocka_unit_test(glibc_2_36_entries_are_known),
 		cmocka_unit_test(glibc_2_43_entries_are_known),
 		cmocka_unit_test(entries_of_other_allocators_are_known),
+		cmocka_unit_test(moved_arguments_are_followed),
+		cmocka_unit_test(an_argument_that_is_lost_ends_the_search),
 		cmocka_unit_test(endbr64_is_stepped_over),
 		cmocka_unit_test(what_changes_an_argument_or_the_stack_is_not_stepped_over),
 		cmocka_unit_test(the_length_of_operands_is_right),

@@ -120,6 +120,33 @@ static void code_in_doubt_is_refused(void **state)
 	assert_int_equal(out.nr, 0);
 }
 
+static void what_only_jumps_is_forwarded(void **state)
+{
+	static const uint8_t text[] = {
+		0xf3, 0x0f, 0x1e, 0xfa,	      /* endbr64 */
+		0xeb, 0x02,		      /* 4: jmp 8 */
+		0x0f, 0x0b,		      /* 6: ud2 */
+		0xe9, 0x05, 0x00, 0x00, 0x00, /* 8: jmp 18 */
+		0x74, 0xf1,		      /* 13: je 0, which does something */
+		0xc3,			      /* 15: ret */
+		0xff, 0xe0,		      /* 16: jmp *%rax */
+		0x31, 0xc0,		      /* 18: xor %eax,%eax */
+		0xc3,			      /* 20: ret */
+		0xeb, 0xfe,		      /* 21: jmp 21 */
+		0xe9, 0x00, 0x10, 0x00, 0x00, /* 23: jmp out of the code */
+	};
+	static const struct {
+		uint64_t entry, to;
+	} cases[] = {{0, 18}, {8, 18}, {13, 13}, {15, 15}, {16, 16}, {18, 18}, {21, 21}};
+	const struct returns_code code = {.text = text, .start = START, .len = sizeof(text)};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(returns_forwarded(&code, START + cases[i].entry),
+				 START + cases[i].to);
+	assert_int_equal(returns_forwarded(&code, START + 23), START + 28 + 0x1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +155,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_never_returns_ends_it),
 		cmocka_unit_test(what_is_found_is_added_once),
 		cmocka_unit_test(code_in_doubt_is_refused),
+		cmocka_unit_test(what_only_jumps_is_forwarded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
