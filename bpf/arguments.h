@@ -1,7 +1,8 @@
-/* arguments.h - the arguments of a function whose entry is probed, wherever they are by then */
+/* arguments.h - the arguments and the result of a function, wherever they are where it is probed */
 #ifndef MLEAK_BPF_ARGUMENTS_H
 #define MLEAK_BPF_ARGUMENTS_H
 
+#include "bpf/condition.h"
 #include "bpf/event.h"
 #include "bpf/state.h"
 
@@ -58,6 +59,12 @@ static __always_inline struct arguments arguments_of(struct pt_regs *ctx, __u32 
 	for (__u32 i = 0; i < EVENT_MOVED_ARGS; i++)
 		args.of[i] = register_of(ctx, event_moved_to(i, cookie));
 	return args;
+}
+
+/* Does the function only return behind the jump at which @ctx is?  See EVENT_RET_SOON. */
+static __always_inline int returns_soon(struct pt_regs *ctx, __u32 cookie)
+{
+	return !(cookie & EVENT_RET_IF) || is_taken(ctx->eflags, cookie >> EVENT_RET_IF_SHIFT);
 }
 
 #endif

@@ -64,10 +64,17 @@ enum event_func {
 /* In the cookie of a function's return, if its entry has a probe of its own. */
 #define EVENT_RETURN (1u << 10)
 
-/* The cookie of such an instruction: a `ret`, the result is in rax; or a jump to memset, which
- * returns its first argument. */
+/* The cookie of an instruction by which a function returns: a `ret`, the result is in rax; or a
+ * jump to memset, which returns its first argument. */
 #define EVENT_RET	 (1u << 11)
 #define EVENT_RET_MEMSET (1u << 12) /* with EVENT_RET */
+
+/* Or a jump behind which the function only returns, if the condition of this number in an
+ * instruction holds (with EVENT_RET_IF); the result is in the register of this number. */
+#define EVENT_RET_SOON	    (1u << 13) /* with EVENT_RET */
+#define EVENT_RET_IF	    (1u << 14)
+#define EVENT_RET_REG_SHIFT 16
+#define EVENT_RET_IF_SHIFT  20
 
 /*
  * In the cookie of an entry whose probe is behind instructions that have moved the arguments: the

@@ -178,9 +178,13 @@ static __noinline int at_return(struct pt_regs *ctx, __u32 cookie)
 
 	if (!st)
 		return 0;
+	if (cookie & EVENT_RET_SOON && !returns_soon(ctx, cookie))
+		return 0;
 	if (cookie & EVENT_RET) {
 		func = func_returning(st, sp); /* or another function that ends there too */
 		sp += 8;
+		if (cookie & EVENT_RET_SOON)
+			result = register_of(ctx, cookie >> EVENT_RET_REG_SHIFT & 0xf);
 		/* Not one or the other: the verifier wants to know what of @ctx is read. */
 		if (cookie & EVENT_RET_MEMSET)
 			result = *(const volatile unsigned long *)&ctx->rdi;

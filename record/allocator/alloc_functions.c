@@ -254,10 +254,13 @@ static const char *find_returns(struct alloc_object *object, const struct alloc_
 
 void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
 {
-	struct returns_code code = {.elf = elf, .cfi = dwarf_getcfi_elf(elf)};
+	uint64_t probed[ALLOCATOR_MAX_SITES];
+	struct returns_code code = {.elf = elf, .cfi = dwarf_getcfi_elf(elf), .probed = probed};
 	size_t kept = 0;
 
 	leave_forwarders(object, &code);
+	for (size_t i = 0; i < object->nr; i++)
+		probed[code.nr_probed++] = object->sites[i].function + object->sites[i].offset;
 	for (size_t i = 0; i < object->nr; i++) {
 		struct alloc_site *site = &object->sites[i];
 		const char *why = NULL;

@@ -159,6 +159,21 @@ static void print_site(FILE *out, const struct alloc_site *site)
 	putc('\n', out);
 }
 
+/* The places at which functions without return probes return. */
+static void print_returns(FILE *out, const struct returns *returns)
+{
+	size_t emulated = 0;
+
+	for (size_t i = 0; i < returns->nr; i++)
+		emulated += returns->v[i].how == RETURNS_SOON;
+	if (returns->nr)
+		fprintf(out,
+			"  the functions marked ret: %zu return instruction%s, and %zu jump%s that "
+			"%s emulated and tell the result before\n",
+			returns->nr - emulated, returns->nr - emulated == 1 ? "" : "s", emulated,
+			emulated == 1 ? "" : "s", emulated == 1 ? "is" : "are");
+}
+
 void dry_run_print(FILE *out, const struct target *t, const struct allocators *a)
 {
 	size_t nr = 0, emulated = 0;
@@ -178,9 +193,7 @@ void dry_run_print(FILE *out, const struct target *t, const struct allocators *a
 			print_site(out, &o->sites[k]);
 			emulated += o->sites[k].emulated;
 		}
-		if (o->returns.nr)
-			fprintf(out, "  %zu return instruction%s of the functions marked ret\n",
-				o->returns.nr, o->returns.nr == 1 ? "" : "s");
+		print_returns(out, &o->returns);
 		if (o->left[0])
 			fprintf(out, "  %s is not probed: %s\n", o->left, o->why_left);
 		if (o->operators_left)

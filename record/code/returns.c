@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/code/returns_soon.h"
 #include "record/module/elffile.h"
 
 #define MOST_INSTRUCTIONS (1u << 15) /* a power of two; jemalloc's longest way takes 6,000 */
@@ -18,13 +19,6 @@ enum slot_kind {
 	SLOT_MEMSET, /* to memset, which returns its first argument */
 };
 
-/* An instruction that is reached. */
-struct reached {
-	uint64_t at; /* in the file */
-	uint8_t len; /* bytes; 0: it was not examined yet */
-	enum { GOES_ON, RETURNS, JUMPS_TO_MEMSET } how;
-};
-
 struct walk {
 	const struct returns_code *code;
 	uint64_t entry, size;
@@ -32,6 +26,7 @@ struct walk {
 	struct reached v[MOST_INSTRUCTIONS];
 	size_t nr;
 	uint32_t by_offset[TABLE]; /* 1 + the index of an instruction; 0: none */
+	size_t jumps[MOST_INSTRUCTIONS];
 	const char *why;
 };
 
@@ -186,7 +181,8 @@ static void reach_by_slot(struct walk *w, struct reached *from, uint64_t slot)
 
 	switch (find_slot(w->code->elf, slot, &address)) {
 	case SLOT_HERE:
-		reach(w, address - w->code->bias);
+		from->to = address - w->code->bias;
+		reach(w, from->to);
 		break;
 	case SLOT_MEMSET:
 		from->how = JUMPS_TO_MEMSET;
@@ -207,7 +203,7 @@ static void reach_by_jump(struct walk *w, struct reached *from, uint64_t at, boo
 	if (always && decode(w, stub, &insn) && is_slot_jump(w->code, stub, &insn, &slot))
 		reach_by_slot(w, from, slot);
 	else if (is_in_function(w, at))
-		reach(w, at);
+		reach(w, from->to = at);
 	else
 		w->why = "it jumps to code that no unwind table covers";
 }
@@ -227,6 +223,7 @@ static void follow(struct walk *w, struct reached *from, const ZydisDecodedInstr
 		return;
 	case ZYDIS_CATEGORY_UNCOND_BR:
 	case ZYDIS_CATEGORY_COND_BR:
+		from->ends = always;
 		if (insn->raw.imm[0].is_relative)
 			reach_by_jump(w, from, next + (uint64_t)insn->raw.imm[0].value.s, always);
 		else if (is_slot_jump(w->code, from->at, insn, &slot))
@@ -237,15 +234,17 @@ static void follow(struct walk *w, struct reached *from, const ZydisDecodedInstr
 			reach(w, next);
 		return;
 	case ZYDIS_CATEGORY_CALL:
-		if (is_in_function(w, next))
+		from->ends = !is_in_function(w, next);
+		if (!from->ends)
 			reach(w, next);
 		return;
 	default:
 		break;
 	}
 	/* Where nothing comes back from. */
-	if (insn->mnemonic != ZYDIS_MNEMONIC_UD2 && insn->mnemonic != ZYDIS_MNEMONIC_HLT &&
-	    insn->mnemonic != ZYDIS_MNEMONIC_INT3)
+	from->ends = insn->mnemonic == ZYDIS_MNEMONIC_UD2 || insn->mnemonic == ZYDIS_MNEMONIC_HLT ||
+		     insn->mnemonic == ZYDIS_MNEMONIC_INT3;
+	if (!from->ends)
 		reach(w, next);
 }
 
@@ -276,31 +275,93 @@ static int compare_sites(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Put what was found into @out; nothing, if two instructions are of the same bytes. */
+static int compare_jumps(const void *a, const void *b, void *reached)
+{
+	const struct reached *v = reached, *x = &v[*(const size_t *)a], *y = &v[*(const size_t *)b];
+
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static const struct returns_site *find_site(const struct returns *in, uint64_t at)
+{
+	for (size_t i = 0; i < in->nr; i++)
+		if (in->v[i].at == at)
+			return &in->v[i];
+	return NULL;
+}
+
+/* May the jump @site be added to @out: is there no probe for something else?  Of two at one place
+ * it is not known which comes first. */
+static bool agrees(const struct returns *out, const struct returns_code *code,
+		   const struct returns_site *site)
+{
+	const struct returns_site *other = find_site(out, site->at);
+
+	for (size_t i = 0; i < code->nr_probed; i++)
+		if (code->probed[i] == site->at)
+			return false;
+	return !other ||
+	       (other->how == site->how && other->reg == site->reg && other->when == site->when);
+}
+
+/* Add @site to @out, where another function may end, too.  False: there is no room. */
+static bool add_site(struct returns *out, const struct returns_site *site)
+{
+	if (find_site(out, site->at))
+		return true;
+	if (out->nr == RETURNS_MAX)
+		return false;
+	out->v[out->nr++] = *site;
+	return true;
+}
+
+#define MOST_SOON 16
+
+/* Add to @out where the way to the `ret` @insn is known to end: at jumps before it, or there. */
+static bool add_return(struct returns *out, const struct reached_code *r, size_t insn)
+{
+	const struct returns_site here = {.at = r->v[insn].at};
+	struct returns_site soon[MOST_SOON];
+	size_t nr = returns_soon(r, insn, soon, MOST_SOON);
+	bool added = nr;
+
+	for (size_t i = 0; added && i < nr; i++)
+		added = agrees(out, r->code, &soon[i]);
+	for (size_t i = 0; added && i < nr; i++)
+		added = add_site(out, &soon[i]);
+	return added || add_site(out, &here);
+}
+
+/* Put what was found into @out. */
 static const char *collect_sites(struct walk *w, struct returns *out)
 {
-	size_t before = out->nr, nr = 0;
+	struct reached_code r = {w->code, w->v, w->nr, w->entry, w->jumps, 0};
+	const size_t before = out->nr;
+	bool any = false, room = true;
 
 	qsort(w->v, w->nr, sizeof(*w->v), compare_reached);
 	for (size_t i = 1; i < w->nr; i++)
 		if (w->v[i - 1].at + w->v[i - 1].len > w->v[i].at)
 			return "it jumps into the middle of an instruction";
-	for (size_t i = 0; i < w->nr; i++) {
-		const struct returns_site site = {w->v[i].at, w->v[i].how == JUMPS_TO_MEMSET};
+	for (size_t i = 0; i < w->nr; i++)
+		if (w->v[i].to)
+			w->jumps[r.nr_jumps++] = i;
+	qsort_r(w->jumps, r.nr_jumps, sizeof(*w->jumps), compare_jumps, w->v);
+	for (size_t i = 0; room && i < w->nr; i++) {
+		const struct returns_site memset = {.at = w->v[i].at, .how = RETURNS_MEMSET};
 
-		if (w->v[i].how == GOES_ON)
-			continue;
-		nr++;
-		if (bsearch(&site, out->v, before, sizeof(site), compare_sites))
-			continue; /* another function ends there too */
-		if (out->nr == RETURNS_MAX) {
-			out->nr = before;
-			return "it returns in too many places";
-		}
-		out->v[out->nr++] = site;
+		any |= w->v[i].how != GOES_ON;
+		if (w->v[i].how == RETURNS)
+			room = add_return(out, &r, i);
+		else if (w->v[i].how == JUMPS_TO_MEMSET)
+			room = add_site(out, &memset);
+	}
+	if (!room) {
+		out->nr = before;
+		return "it returns in too many places";
 	}
 	qsort(out->v, out->nr, sizeof(*out->v), compare_sites);
-	return nr ? NULL : "it never returns";
+	return any ? NULL : "it never returns";
 }
 
 const char *returns_find(struct returns *out, const struct returns_code *code, uint64_t entry,

@@ -5,6 +5,9 @@
  * not touch the stack.  One within another instruction would break the program, so the code is
  * followed from the function's entry, along each branch and into the functions that it ends by
  * jumping to, and refused where any of it is in doubt.
+ *
+ * Where all that lies between some jumps and a `ret` leaves the result in a register, the probes
+ * are on these jumps: see returns_soon.h.
  */
 #ifndef RECORD_RETURNS_H
 #define RECORD_RETURNS_H
@@ -21,15 +24,29 @@
 struct returns_code {
 	const uint8_t *text;
 	uint64_t start, len;
-	uint64_t bias;	/* from an offset into the file to the address of what is there */
-	Elf *elf;	/* the file */
-	Dwarf_CFI *cfi; /* what of it belongs to a function; NULL: not known */
+	uint64_t bias;		/* from an offset into the file to the address of what is there */
+	Elf *elf;		/* the file */
+	Dwarf_CFI *cfi;		/* what of it belongs to a function; NULL: not known */
+	const uint64_t *probed; /* the offsets of probes for something else, @nr_probed */
+	size_t nr_probed;
 };
+
+/* What an instruction says of its function's return. */
+enum returns_how {
+	RETURNS_HERE,	/* a `ret`, at which the kernel single-steps */
+	RETURNS_MEMSET, /* a jump to memset, which returns its first argument */
+	RETURNS_SOON, /* a jump, which the kernel emulates, and behind it nothing but the return */
+};
+
+#define RETURNS_ALWAYS 16
 
 /* A place at which a function returns. */
 struct returns_site {
-	uint64_t at;	/* the instruction, an offset into the file */
-	bool is_memset; /* it jumps to memset, which returns its first argument; else a `ret` */
+	uint64_t at; /* the instruction, an offset into the file */
+	enum returns_how how;
+	/* Of RETURNS_SOON: */
+	uint8_t reg;  /* the register that has the result, by its number in an instruction */
+	uint8_t when; /* by the condition of this number in an instruction, or RETURNS_ALWAYS */
 };
 
 /* In ascending order. */

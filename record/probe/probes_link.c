@@ -127,6 +127,19 @@ static void add_place(struct places *places, uint64_t offset, uint64_t cookie)
 	places->cookies[places->nr++] = cookie;
 }
 
+static uint64_t cookie_of_return(const struct returns_site *site)
+{
+	uint64_t cookie = EVENT_RET;
+
+	if (site->how == RETURNS_MEMSET)
+		cookie |= EVENT_RET_MEMSET;
+	if (site->how == RETURNS_SOON)
+		cookie |= EVENT_RET_SOON | (uint64_t)site->reg << EVENT_RET_REG_SHIFT;
+	if (site->how == RETURNS_SOON && site->when != RETURNS_ALWAYS)
+		cookie |= EVENT_RET_IF | (uint64_t)site->when << EVENT_RET_IF_SHIFT;
+	return cookie;
+}
+
 /* Add the places in @o that @step is for. */
 static void add_step(struct places *places, const struct alloc_object *o, const struct step *step)
 {
@@ -137,8 +150,7 @@ static void add_step(struct places *places, const struct alloc_object *o, const 
 					  (o->sites[i].by_ret ? EVENT_BY_RET : 0) |
 					  (step->is_return ? EVENT_RETURN : 0));
 	for (size_t i = 0; step->how == RET && i < o->returns.nr; i++)
-		add_place(places, o->returns.v[i].at,
-			  EVENT_RET | (o->returns.v[i].is_memset ? EVENT_RET_MEMSET : 0));
+		add_place(places, o->returns.v[i].at, cookie_of_return(&o->returns.v[i]));
 }
 
 /* Does a session link do by its entries what @step is for? */

@@ -93,8 +93,8 @@ class Elf:
 
 
 class Target:
-    def __init__(self, program, env=None):
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def __init__(self, *command, env=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, bufsize=1, env=env)
         self.pid = self.process.pid
 

@@ -43,6 +43,34 @@ int main()
 }
 """
 
+# What its operators returned, in their order: small blocks again and again, and some large ones.
+NEW_RANDOM = r"""
+#include <cstdio>
+#include <new>
+#define NR 20000
+static struct { unsigned size; void *block; } done[NR];
+static void *slots[701];
+int main()
+{
+	unsigned long long seed = 47;
+	for (int i = 0; i < NR; i++) {
+		unsigned draw = (unsigned)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 33);
+		void **slot = &slots[draw % 701];
+		unsigned size = i ? 1 + draw / 701 % (draw % 31 ? 1500 : 300000) : 7919;
+		if (*slot)
+			::operator delete(*slot);
+		if (draw >> 9 & 1)
+			*slot = ::operator new(size);
+		else
+			*slot = ::operator new(size, std::nothrow);
+		done[i] = {size, *slot};
+	}
+	for (int i = 0; i < NR; i++)
+		printf("%u %p\n", done[i].size, done[i].block);
+	return 0;
+}
+"""
+
 # A program with an allocator of its own beside libc's: prefixed, and begun with endbr64.
 OWN = r"""
 #include <stdlib.h>
@@ -198,6 +226,21 @@ class AllocatorTest(Case):
                     self.assertEqual(self.bytes_of(self.path("x.mlk"), function), 23 * size)
                 self.assertNotIn("unknown frees", self.report(self.path("x.mlk")))
 
+    def test_operators_return_what_the_program_has(self):
+        """Their results are seen at `ret`, or at jumps before it; in the fast ways and in others."""
+        program = self.compile("random", NEW_RANDOM, "-std=c++17", compiler="g++")
+        for name, library in PRELOADED.items():
+            environment = dict(os.environ, LD_PRELOAD=LIBRARIES + library)
+            with self.subTest(allocator=name):
+                result = self.mleak("record", "-o", "x.mlk", "--", program, env=environment)
+                self.assertEqual(result.status, 0, result.err)
+                events = re.findall(r" (?:new|new\[\]|malloc) (\d+) (0x\w+)$",
+                                    self.mleak("script", self.path("x.mlk")).out, re.M)
+                truth = [tuple(line.split()) for line in result.out.splitlines()]
+                begin = [size for size, _ in events].index("7919")
+                self.assertEqual(len(truth), 20000)
+                self.assertEqual(events[begin:begin + len(truth)], truth)
+
     def test_program_with_an_allocator_of_its_own(self):
         for flags in (), ("-static",), ("-fcf-protection=full",):
             with self.subTest(flags=flags):
@@ -338,88 +381,3 @@ class Replay:
         elif kind == "RESTORE":
             self.restores += 1
             self.live[addr] = self.pending.pop(tid)
-
-
-SITE = re.compile(r"^  (\S+) +0x([0-9a-f]+) +\+(\d+) +entry\S* +\S+ +(emulated|single-stepped[^\n,]*)"
-                  r"(?:, arguments in (.*))?$", re.M)
-EMULATED = re.compile(r"\t(push|j[a-z]+|call|nop\w*)\b")
-COPY = re.compile(r"\tmov +%(r\w+),%(r\w+)$")
-WRITE = re.compile(r"%(\w+)$")  # of what objdump names last
-NUMBERED = re.compile(r"(r\d+)[dwb]?$")
-
-
-def whole(register):
-    """The register of 64 bits that has this one in it: rdi of edi."""
-    if NUMBERED.match(register):
-        return NUMBERED.match(register)[1]
-    return "r" + register.lstrip("re")
-
-
-def has_argument(register, number, code):
-    """Is it that argument of the function whose instructions these are, behind all of them?"""
-    holders = {("rdi", "rsi", "rdx")[number]}
-    for text in code:
-        copy = COPY.search(text)
-        written = WRITE.search(text)
-        if copy and copy[1] in holders:
-            holders.add(copy[2])
-        elif re.match(r"\tmul", text):
-            holders -= {"rax", "rdx"}
-        elif written and not re.match(r"\t(test|cmp)", text):
-            holders.discard(whole(written[1]))
-    return register in holders
-
-
-@needs_bpf
-class SiteTest(Case):
-    """What --dry-run prints, against objdump's disassembly."""
-
-    program = MLEAK_FAST
-
-    def check(self, library, least_emulated):
-        environment = dict(os.environ)
-        if library:
-            environment["LD_PRELOAD"] = library
-        result = self.mleak("record", "--dry-run", "--", self.sample("single"), env=environment)
-        self.assertEqual(result.status, 0, result.err)
-        path = re.search(r"^(/\S+): ", result.out, re.M)[1]
-        part = result.out.split("\n/")[1]
-        sites = SITE.findall(part)
-        self.assertGreater(len(sites), 8, result.out)
-        emulated = 0
-        for name, start, offset, cost, moved in sites:
-            with self.subTest(function=name):
-                code = self.disassemble(path, int(start, 16), int(offset) + 16)
-                self.assertIn(int(start, 16) + int(offset), code, "inside an instruction")
-                here = code[int(start, 16) + int(offset)]
-                self.assertEqual(bool(EMULATED.search(here)), cost == "emulated", here)
-                before = [text for at, text in code.items() if at < int(start, 16) + int(offset)]
-                for text in before:
-                    self.assertNotRegex(text, r"\t(push|pop|call|ret|j)|,%[re]?sp$")
-                for number, register in enumerate(moved.split(", ") if moved else ["rdi"]):
-                    self.assertTrue(has_argument(register, number, before), before)
-                emulated += cost == "emulated"
-        self.assertGreaterEqual(emulated, least_emulated)
-        return {name: cost for name, start, offset, cost, moved in sites}
-
-    def disassemble(self, path, start, length):
-        """Address to instruction; in these libraries file offset and address of code are the same."""
-        result = self.finish(self.spawn(["objdump", "-d", "--no-show-raw-insn", "--start-address=%d" % start,
-                                         "--stop-address=%d" % (start + length), path]))
-        found = re.findall(r"^ +([0-9a-f]+):(\t.*?)\s*(?:#.*|<.*)?$", result.out, re.M)
-        return {int(at, 16): text for at, text in found}
-
-    def test_glibc(self):
-        self.check(None, 8)
-
-    def test_jemalloc(self):
-        self.check(LIBRARIES + PRELOADED["jemalloc"], 15)
-
-    def test_tcmalloc(self):
-        self.check(LIBRARIES + PRELOADED["tcmalloc"], 15)
-
-    def test_mimalloc(self):
-        costs = self.check(LIBRARIES + PRELOADED["mimalloc"], 15)
-        for name in "malloc", "calloc", "realloc", "free":
-            self.assertEqual(costs[name], "emulated", name)
-        self.assertNotIn("_ZdlPvRKSt9nothrow_t", costs, "it only jumps to free")

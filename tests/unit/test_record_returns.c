@@ -22,6 +22,17 @@ static const char *find(struct returns *out, const uint8_t *text, size_t len, ui
 
 #define FIND(out, text) find(out, text, sizeof(text), sizeof(text))
 
+static void check_sites(const struct returns *out, const struct returns_site *sites, size_t nr)
+{
+	assert_int_equal(out->nr, nr);
+	for (size_t i = 0; i < nr; i++) {
+		assert_int_equal(out->v[i].at, sites[i].at);
+		assert_int_equal(out->v[i].how, sites[i].how);
+		assert_int_equal(out->v[i].reg, sites[i].reg);
+		assert_int_equal(out->v[i].when, sites[i].when);
+	}
+}
+
 static void each_form_of_return_is_found(void **state)
 {
 	static const uint8_t text[] = {
@@ -37,14 +48,18 @@ static void each_form_of_return_is_found(void **state)
 		0xb8, 0xc3, 0xc3, 0xc3, 0xc3, /* 20: mov $0xc3c3c3c3,%eax */
 		0xc3,			      /* 25: ret */
 	};
-	static const uint64_t at[] = {10, 13, 18, 25};
+	/* The jumps at 6 and 16 say the same as the `ret` that they lead to. */
+	static const struct returns_site sites[] = {
+		{START + 6, RETURNS_SOON, 0, 5},
+		{START + 10, RETURNS_HERE, 0, 0},
+		{START + 16, RETURNS_SOON, 0, 5},
+		{START + 25, RETURNS_HERE, 0, 0},
+	};
 	struct returns out;
 
 	(void)state;
 	assert_null(FIND(&out, text));
-	assert_int_equal(out.nr, 4);
-	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(out.v[i].at, START + at[i]);
+	check_sites(&out, sites, 4);
 }
 
 static void a_loop_and_a_call_are_followed(void **state)
@@ -62,7 +77,7 @@ static void a_loop_and_a_call_are_followed(void **state)
 	(void)state;
 	assert_null(FIND(&out, text));
 	assert_int_equal(out.nr, 1);
-	assert_int_equal(out.v[0].at, START + 12);
+	assert_int_equal(out.v[0].at, START + 9); /* the jump to 12 */
 }
 
 /* What stands behind a call that ends the function is not of it. */
@@ -79,7 +94,7 @@ static void a_call_that_never_returns_ends_it(void **state)
 	(void)state;
 	assert_null(find(&out, text, sizeof(text), 8));
 	assert_int_equal(out.nr, 1);
-	assert_int_equal(out.v[0].at, START + 2);
+	assert_int_equal(out.v[0].at, START); /* the je, if it does not jump */
 }
 
 static void what_is_found_is_added_once(void **state)
@@ -120,6 +135,95 @@ static void code_in_doubt_is_refused(void **state)
 	assert_int_equal(out.nr, 0);
 }
 
+/* As the ways out of jemalloc's operator new are. */
+static void jumps_that_only_return_tell_the_result(void **state)
+{
+	static const uint8_t text[] = {
+		0x48, 0x85, 0xff,	   /* test %rdi,%rdi */
+		0x74, 0x0a,		   /* 3: je 15 */
+		0x48, 0x89, 0x16,	   /* 5: mov %rdx,(%rsi) */
+		0x48, 0x8b, 0x06,	   /* 8: mov (%rsi),%rax */
+		0x4c, 0x89, 0xd8,	   /* 11: mov %r11,%rax */
+		0xc3,			   /* 14: ret */
+		0x48, 0x85, 0xf6,	   /* 15: test %rsi,%rsi */
+		0x0f, 0x82, 0x02, 0, 0, 0, /* 18: jb 26 */
+		0xeb, 0xef,		   /* 24: jmp 9 - one too far, see below */
+		0x31, 0xc0,		   /* 26: xor %eax,%eax */
+		0xc3,			   /* 28: ret */
+	};
+	static const struct returns_site sites[] = {
+		{START + 3, RETURNS_SOON, 11, 5},
+		{START + 24, RETURNS_SOON, 11, RETURNS_ALWAYS},
+		{START + 28, RETURNS_HERE, 0, 0},
+	};
+	uint8_t right[sizeof(text)];
+	struct returns out;
+
+	(void)state;
+	memcpy(right, text, sizeof(text));
+	right[25] = 0xee; /* jmp 8 */
+	assert_null(FIND(&out, right));
+	check_sites(&out, sites, 3);
+	assert_non_null(FIND(&out, text)); /* into the middle of an instruction */
+}
+
+/* In each the `ret` is the last byte, and has to be probed itself. */
+static void other_ways_are_probed_at_their_end(void **state)
+{
+	static const struct {
+		uint8_t text[16], len;
+	} cases[] = {
+		{{0x74, 0x05, 0xe8, 0, 0, 0, 0, 0xc3}, 8}, /* je 7; call: one way tells nothing */
+		{{0x74, 0x01, 0x58, 0x50, 0xc3}, 5},	   /* pop %rax; push: the stack */
+		{{0x74, 0x00, 0xc3}, 3},		   /* je 2: it returns either way */
+		{{0x74, 0x02, 0x31, 0xc0, 0xc3}, 5},	   /* xor %eax,%eax */
+		{{0x74, 0x03, 0x48, 0x8b, 0x06, 0xc3}, 6}, /* mov (%rsi),%rax */
+		{{0x74, 0x02, 0x89, 0xd8, 0xc3}, 5},	   /* mov %ebx,%eax: half of it */
+		{{0x74, 0x03, 0x48, 0x89, 0xd8, 0xc3}, 6}, /* mov %rbx,%rax: not read there */
+		{{0x74, 0x03, 0x48, 0x89, 0xc3, 0xc3}, 6}, /* mov %rax,%rbx: of the caller's */
+		{{0x74, 0x02, 0x30, 0xe0, 0xc3}, 5},	   /* xor %ah,%al */
+		{{0xf2, 0xe9, 0, 0, 0, 0, 0xc3}, 7},	   /* bnd jmp: not emulated */
+		{{0xe3, 0x00, 0xc3}, 3},		   /* jrcxz */
+		{{0x74, 0x02, 0x0f, 0x05, 0xc3}, 5},	   /* syscall */
+		{{0x74, 0x02, 0x87, 0xc1, 0xc3}, 5},	   /* xchg %eax,%ecx */
+	};
+	struct returns out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_null(find(&out, cases[i].text, cases[i].len, cases[i].len));
+		assert_true(out.nr >= 1);
+		assert_int_equal(out.v[out.nr - 1].at, START + cases[i].len - 1);
+		assert_int_equal(out.v[out.nr - 1].how, RETURNS_HERE);
+	}
+}
+
+/* Where another probe is, which may come first or last. */
+static void a_jump_with_a_probe_is_not_probed_again(void **state)
+{
+	static const uint8_t text[] = {0x74, 0x01, 0xc3, 0x90, 0xc3}; /* je 3; ret; nop; ret */
+	static const uint64_t probed = START;
+	const struct returns_code code = {
+		.text = text, .start = START, .len = sizeof(text), .probed = &probed};
+	struct returns_code with = code;
+	struct returns out = {0};
+
+	(void)state;
+	assert_null(returns_find(&out, &code, START, sizeof(text)));
+	/* One jump can tell of one way alone. */
+	check_sites(&out,
+		    (const struct returns_site[]){{START, RETURNS_SOON, 0, 5},
+						  {START + 4, RETURNS_HERE, 0, 0}},
+		    2);
+	memset(&out, 0, sizeof(out));
+	with.nr_probed = 1;
+	assert_null(returns_find(&out, &with, START, sizeof(text)));
+	check_sites(&out,
+		    (const struct returns_site[]){{START + 2, RETURNS_HERE, 0, 0},
+						  {START + 4, RETURNS_HERE, 0, 0}},
+		    2);
+}
+
 static void what_only_jumps_is_forwarded(void **state)
 {
 	static const uint8_t text[] = {
@@ -155,6 +259,9 @@ int main(void)
 		cmocka_unit_test(a_call_that_never_returns_ends_it),
 		cmocka_unit_test(what_is_found_is_added_once),
 		cmocka_unit_test(code_in_doubt_is_refused),
+		cmocka_unit_test(jumps_that_only_return_tell_the_result),
+		cmocka_unit_test(other_ways_are_probed_at_their_end),
+		cmocka_unit_test(a_jump_with_a_probe_is_not_probed_again),
 		cmocka_unit_test(what_only_jumps_is_forwarded),
 	};
 
