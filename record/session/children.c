@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "array.h"
 #include "record/base/clock.h"
 #include "record/base/proc.h"
 #include "record/ptrace/seize.h"
@@ -144,35 +145,56 @@ static bool descends(struct session *s, pid_t pid)
 	return false;
 }
 
+/* The name of process @pid. */
+static void read_name(char *name, size_t size, pid_t pid)
+{
+	proc_read(name, size, "/proc/%d/comm", (int)pid);
+	name[strcspn(name, "\n")] = '\0';
+}
+
 void children_note_running(struct session *s)
 {
 	DIR *proc = s->follow && !s->command ? opendir("/proc") : NULL;
 	struct dirent *entry;
-	char first[64] = "";
 
 	while (proc && (entry = readdir(proc)) != NULL) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		char name[16];
+		struct running_child child = {.pid = (pid_t)strtol(entry->d_name, NULL, 10)};
 
-		if (pid <= 0 || session_find(s, pid) || !descends(s, pid) || is_ours(pid) ||
-		    is_zombie(pid))
+		if (child.pid <= 0 || session_find(s, child.pid) || !descends(s, child.pid) ||
+		    is_ours(child.pid) || is_zombie(child.pid))
 			continue;
-		proc_read(name, sizeof(name), "/proc/%d/comm", (int)pid);
-		name[strcspn(name, "\n")] = '\0';
-		if (!s->running++)
-			snprintf(first, sizeof(first), "%s (pid %d)", name, (int)pid);
+		read_name(child.name, sizeof(child.name), child.pid);
+		if (grow_array(&s->ran.v, s->ran.nr, &s->ran.room, sizeof(child)))
+			s->running++; /* it is counted all the same */
+		else
+			s->ran.v[s->ran.nr++] = child;
 	}
 	if (proc)
 		closedir(proc);
+}
+
+void children_tell_running(struct session *s)
+{
+	const struct running_child unknown = {0}, *first = &unknown;
+
+	/* What was forked since the notices are listened to is among them. */
+	session_read_sideband(s);
+	for (size_t i = 0; i < s->ran.nr; i++) {
+		if (session_newest(s, s->ran.v[i].pid))
+			continue;
+		if (first == &unknown)
+			first = &s->ran.v[i];
+		s->running++;
+	}
 	if (s->running == 1)
-		log_warn("the child process %s runs already and is not recorded: --follow records "
-			 "those that are started from now on; name it with -p, too",
-			 first);
+		log_warn("the child process %s (pid %d) runs already and is not recorded: --follow "
+			 "records those that are started from now on; name it with -p, too",
+			 first->name, (int)first->pid);
 	else if (s->running)
-		log_warn("%" PRIu64 " child processes, such as %s, run already and are not "
-			 "recorded: --follow records those that are started from now on; name them "
-			 "with -p, too",
-			 s->running, first);
+		log_warn("%" PRIu64 " child processes, such as %s (pid %d), run already and are "
+			 "not recorded: --follow records those that are started from now on; name "
+			 "them with -p, too",
+			 s->running, first->name, (int)first->pid);
 }
 
 void children_on_fork(struct session *s, const struct sideband_fork *fork)

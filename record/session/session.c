@@ -140,6 +140,7 @@ void session_release(struct session *s)
 	}
 	free(s->all);
 	free(s->loaded.v);
+	free(s->ran.v);
 	probes_free(s->probes);
 	preload_free(s->preload);
 	go_stacks_free(s->go_stacks);

@@ -79,6 +79,15 @@ struct session_reach {
 	struct process *of;
 };
 
+/* Children that may have been started before their forks were listened to. */
+struct running_children {
+	struct running_child {
+		pid_t pid;
+		char name[16];
+	} * v;
+	size_t nr, room;
+};
+
 /* A recording's whole state.  It owns what it points to, but the helper and the tracer. */
 struct session {
 	const struct backend *backend; /* set by session_start() */
@@ -124,7 +133,8 @@ struct session {
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
-	uint64_t running;	      /* with follow: that ran already, and are not recorded */
+	struct running_children ran;  /* with follow: those that may have run already */
+	uint64_t running;	      /* that did, and are not recorded */
 	struct session_gaps gaps;
 	struct known_programs known;
 	struct explained_programs explained;
@@ -380,9 +390,10 @@ void leader_look(struct session *s);
 
 /* Processes that are forked by those recorded: children.c. */
 
-/* Before anything is probed: count what those to be recorded have started already, if children are
- * to be recorded. */
+/* Once their forks are listened to, note what those to be recorded have started already, if
+ * children are to be recorded; and once they are probed, tell of those that are not recorded. */
 void children_note_running(struct session *s);
+void children_tell_running(struct session *s);
 
 /* A notice says that a thread or process was started. */
 void children_on_fork(struct session *s, const struct sideband_fork *fork);

@@ -343,8 +343,8 @@ int session_start_bpf(struct session *s, const struct session_opts *opts)
 	s->names_threads = filters_by_thread(&opts->filters);
 	loading_begin(&loading, s, opts);
 	s->allocator_opts.spares_handlers = probes_spare_handlers(&loading.opts);
-	children_note_running(s);
 	deaf = listen_to(s); /* to its first event, too, a kernel has to wait for itself */
+	children_note_running(s);
 	err = session_prepare_all(s, opts);
 	if (!err)
 		trace_all(s);
@@ -358,6 +358,8 @@ int session_start_bpf(struct session *s, const struct session_opts *opts)
 	err = attach(s, opts, &loading);
 	if (!err && deaf)
 		tell_deaf(deaf);
+	if (!err)
+		children_tell_running(s);
 	return err;
 }
 

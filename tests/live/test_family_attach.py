@@ -12,6 +12,52 @@ from mleaktest import LONG, is_traced, needs_bpf, parse_totals, read_line, wait_
 from test_family import FamilyCase, truths
 
 
+# Makes a child each millisecond.  Later each leaks, and all end with it.
+FORKS = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#define NR 300
+static void leak(int sig)
+{
+	(void)sig;
+}
+int main(void)
+{
+	char c;
+	int pids[NR];
+	signal(SIGUSR1, leak);
+	if (write(1, "ready\n", 6) != 6 || read(0, &c, 1) != 1)
+		return 1;
+	for (int i = 0; i < NR; i++) {
+		sigset_t none, usr1;
+		sigemptyset(&none);
+		sigemptyset(&usr1);
+		sigaddset(&usr1, SIGUSR1);
+		sigprocmask(SIG_BLOCK, &usr1, NULL);
+		pids[i] = fork();
+		if (!pids[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			sigsuspend(&none);
+			for (int k = 0; k < 23; k++)
+				((volatile char *)malloc(47))[0] = 1;
+			if (write(1, "x", 1) != 1)
+				return 1;
+			for (;;)
+				pause();
+		}
+		usleep(1000);
+	}
+	if (write(1, "done\n", 5) != 5 || read(0, &c, 1) != 1)
+		return 1;
+	for (int i = 0; i < NR; i++)
+		kill(pids[i], SIGUSR1);
+	return read(0, &c, 1) != 1;
+}
+"""
+
+
 @needs_bpf
 class AttachFamilyTest(FamilyCase):
     """Children of a process that ran already are stopped soon after their start."""
@@ -75,6 +121,29 @@ class AttachFamilyTest(FamilyCase):
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
+
+    def test_each_child_that_is_started_meanwhile_is_recorded_or_counted(self):
+        """None falls between the look at those that run and the notices of those to come."""
+        program = self.spawn([self.compile("forks", FORKS)], stdin=subprocess.PIPE)
+        self.assertEqual(read_line(program), "ready")
+        program.stdin.write(b"x")
+        program.stdin.flush()
+        recorder = self.attach(program, options=["--follow"])
+        self.assertEqual(read_line(program), "done")
+        program.stdin.write(b"x")
+        program.stdin.flush()
+        for _ in range(300):
+            self.assertEqual(program.stdout.read(1), b"x")  # each has leaked
+        recorder.terminate()
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0, result.err)
+        text = self.report(self.path("x.mlk"))
+        ran = re.search(r"(?m)^  not recorded: (\d+) child process", text)
+        ran = int(ran[1]) if ran else 0
+        self.assertEqual(parse_totals(text).allocations.blocks, (300 - ran) * 23, result.err)
+        program.stdin.write(b"x")
+        program.stdin.flush()
+        self.assertEqual(program.wait(LONG), 0)
 
     def test_one_of_several_that_ends_ends_only_itself(self):
         early, late = self.begin(""), self.begin("")
