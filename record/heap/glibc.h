@@ -1,4 +1,4 @@
-/* glibc.h - glibc's malloc in another process, versions 2.31 to 2.43, without symbols
+/* glibc.h - glibc's malloc in another process, versions 2.31 to 2.44, without symbols
  *
  * Names are those of glibc's malloc/malloc.c and malloc/arena.c.  All that is read may change
  * meanwhile, or be anything at all.

@@ -7,7 +7,7 @@
 #include "record/heap/glibc.h"
 
 #define OLDEST 31 /* versions whose memory is laid out as here */
-#define NEWEST 43
+#define NEWEST 44
 
 /* struct malloc_state, from its lists on: before them, and behind. */
 #define TOP_BEFORE 16

@@ -21,8 +21,8 @@ struct idle {
 
 /* The memory of a process, and its mappings; all is borrowed. */
 struct idle_memory {
-	/* Copy the @bytes at @address to @to, all or nothing.  Returns 0, or not 0: they are not
-	 * there. */
+	/* Copy the @bytes at @address to @to, all or nothing, without making pages that are not
+	 * there.  Returns 0, or not 0: they cannot be read. */
 	int (*read)(void *arg, uint64_t address, void *to, size_t bytes);
 	void *arg;
 	const struct mlk_range *ranges; /* ascending */

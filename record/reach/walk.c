@@ -222,16 +222,31 @@ static int walk_range(struct walker *w, struct mlk_range *range)
 	return more;
 }
 
+/* What lies in pages that are not there is zero: to read it would make them. */
 static int read_live(void *arg, uint64_t address, void *to, size_t bytes)
 {
-	const struct reach_walk *walk = arg;
+	const uint64_t end = address + bytes, mask = PAGES_PAGE - 1;
+	struct walker *w = arg;
+	uint64_t from, till;
+	int more;
 
-	return pread(walk->mem, to, bytes, (off_t)address) != (ssize_t)bytes;
+	if (address > INT64_MAX - bytes)
+		return -1;
+	memset(to, 0, bytes);
+	pages_begin(&w->pages, address & ~mask);
+	while ((more = pages_next(&w->pages, (end + mask) & ~mask, &from, &till)) > 0) {
+		from = from < address ? address : from;
+		till = till < end ? till : end;
+		if (pread(w->walk->mem, (char *)to + (from - address), (size_t)(till - from),
+			  (off_t)from) != (ssize_t)(till - from))
+			return -1;
+	}
+	return more;
 }
 
 static int read_frozen(void *arg, uint64_t address, void *to, size_t bytes)
 {
-	const struct frozen *f = ((const struct reach_walk *)arg)->frozen;
+	const struct frozen *f = ((const struct walker *)arg)->walk->frozen;
 
 	for (size_t i = 0; i < f->nr_runs; i++) {
 		const struct freeze_run *run = &f->runs[i];
@@ -248,7 +263,7 @@ static int read_frozen(void *arg, uint64_t address, void *to, size_t bytes)
 
 static int find_idle(struct walker *w)
 {
-	const struct idle_memory memory = {w->walk->frozen ? read_frozen : read_live, w->walk,
+	const struct idle_memory memory = {w->walk->frozen ? read_frozen : read_live, w,
 					   w->walk->ranges, w->walk->nr};
 
 	return idle_find(&w->idle, &memory);
@@ -262,8 +277,8 @@ int reach_walk_run(struct reach_walk *walk)
 	walk->words = 0;
 	if (!err) {
 		w->walk = walk;
-		err = find_idle(w);
 		w->pages.fd = walk->pagemap;
+		err = find_idle(w);
 		for (size_t i = 0; i < walk->nr && !err; i++)
 			err = walk_range(w, &walk->ranges[i]);
 		if (!err)

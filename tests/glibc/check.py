@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""check.py - record programs that run with other versions of glibc, Debian's, which are not installed
+"""check.py - record programs that run with other versions of glibc, which are not installed
 
-usage: check.py [--build DIR] [SUITE...]; the suites are those of Debian, by default trixie and sid
+usage: check.py [--build DIR] [SUITE...]
+
+The suites are those of Debian, by default trixie and sid, and with "ubuntu/" before their names those of Ubuntu.  For
+these UBUNTU_KEYRING names the file of the package ubuntu-keyring by which packages are checked.
 
 Fetches the library of each suite into DIR/glibc.  A program that is linked with it loses blocks, which it counts
 itself: recordings by eBPF and by the preloaded library are to have just those, and eBPF's probes of malloc, free and
@@ -13,6 +16,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -22,24 +26,37 @@ TESTS = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TESTS, "kernels"))
 from get import Apt, Unavailable
 
-LIBRARY = "usr/lib/x86_64-linux-gnu"
-PACKAGES = ("libc6", "libgcc-s1")
+LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")  # the latter before all was below usr
+UBUNTU = "http://archive.ubuntu.com/ubuntu"
+UBUNTU_KEYRING = "/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+
+
+def archive(folder, suite):
+    if not suite.startswith("ubuntu/"):
+        return Apt(folder, suite)
+    return Apt(folder, suite[len("ubuntu/"):], UBUNTU, os.environ.get("UBUNTU_KEYRING") or UBUNTU_KEYRING)
 
 
 def fetch(folder, suite):
     """The folder with the libraries of that suite."""
     where = os.path.join(folder, suite)
-    libraries = os.path.join(where, LIBRARY)
-    if not os.path.exists(os.path.join(libraries, "libc.so.6")):
-        apt = Apt(folder, suite)
-        for package in PACKAGES:
-            apt.unpack(package, None, where)
-    return libraries
+    places = [os.path.join(where, part) for part in LIBRARIES]
+    if not any(os.path.exists(os.path.join(place, "libc.so.6")) for place in places):
+        archive(folder, suite).unpack("libc6", None, where)
+    place = [place for place in places if os.path.exists(os.path.join(place, "libc.so.6"))][0]
+    gcc = os.path.join(place, "libgcc_s.so.1")
+    if not os.path.exists(gcc):  # it needs no newer glibc than this machine has
+        shutil.copy(run("gcc", "-print-file-name=libgcc_s.so.1").stdout.strip(), gcc)
+    return place
 
 
 def version_of(libraries):
     with open(os.path.join(libraries, "libc.so.6"), "rb") as library:
         return re.search(rb"release version ([\d.]+\d)", library.read())[1].decode()
+
+
+def number(version):
+    return [int(part) for part in version.split(".")]
 
 
 def run(*argv, **options):
@@ -84,6 +101,10 @@ def check(build, suite):
     folder = os.path.join(build, "glibc")
     mleak = os.path.join(build, "mleak")
     libraries = fetch(folder, suite)
+    own = os.confstr("CS_GNU_LIBC_VERSION").split()[1]
+    if number(version_of(libraries)) < number(own):
+        raise Unavailable("its %s is older than the %s of this machine, with which programs are linked" %
+                          (version_of(libraries), own))
     program = link(libraries, folder)
     failed = 0
     for name, why in (("recorded by eBPF", lambda: check_record(mleak, program, "bpf")),

@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+MIRROR = "http://deb.debian.org/debian"
 META = "linux-image-cloud-amd64"  # its drivers are few, and built in
 
 # The suite whose kernel it is.  The newest is that of the newest suite with a package for clouds.
@@ -31,22 +32,24 @@ class Unavailable(Exception):
 
 
 class Apt:
-    """One suite of Debian, seen by a configuration of its own below @folder."""
+    """One suite of Debian, or of another archive, seen by a configuration of its own below @folder."""
 
-    def __init__(self, folder, suite):
+    def __init__(self, folder, suite, mirror=None, keyring=KEYRING):
         self.folder = os.path.join(folder, "apt", suite)
         self.suite = suite
         if not shutil.which("apt-get"):
             raise Unavailable("apt-get is not here: kernels are Debian's packages")
-        if not os.path.exists(KEYRING):
-            raise Unavailable("no %s: Debian's packages can't be checked" % KEYRING)
+        if not os.path.exists(keyring):
+            raise Unavailable("no %s: the packages can't be checked" % keyring)
         for part in ("lists/partial", "cache/archives/partial", "debs"):
             os.makedirs(os.path.join(self.folder, part), exist_ok=True)
-        mirror = os.environ.get("MIRROR") or "http://deb.debian.org/debian"
-        self.write("sources.list", "deb [signed-by=%s] %s %s main\n" % (KEYRING, mirror, suite))
+        mirror = mirror or os.environ.get("MIRROR") or MIRROR
+        self.write("sources.list", "deb [signed-by=%s] %s %s main\n" % (keyring, mirror, suite))
         self.config = self.write("apt.conf", "".join(
             '%s "%s";\n' % line for line in (
                 ("Dir::State::lists", self.folder + "/lists"),
+                # not what is installed here, of which this suite may have an older version
+                ("Dir::State::status", self.write("status", "")),
                 ("Dir::Cache", self.folder + "/cache"),
                 ("Dir::Etc::sourcelist", self.folder + "/sources.list"),
                 ("Dir::Etc::sourceparts", "-"),
