@@ -20,7 +20,7 @@ $(O)/record/preload/backend.o $(O)/record/preload/launch_preloaded.o: $(O)/prelo
 $(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/libpreload/exports.map
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(PRELOAD_FLAGS) -shared -Wl,-z,defs -Wl,-z,now -Wl,--hash-style=both \
+	$(Q)$(CC) $(PRELOAD_FLAGS) -shared -Wl,-z,defs -Wl,-z,now -Wl,-Bsymbolic-functions -Wl,--hash-style=both \
 		-Wl,--version-script=record/libpreload/exports.map -o $@ $(PRELOAD_SRC)
 
 # The same for the linker to put into a program: one object, whose names are those that --wrap makes.
