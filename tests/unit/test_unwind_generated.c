@@ -20,6 +20,7 @@ static uint8_t *code;	       /* a page */
 static struct snapshot snap;   /* from within the code */
 static struct snapshot before; /* of those that called it */
 static struct dwunw_frame frames[LIVE_MAX_FRAMES];
+static uint32_t event_flags;
 
 __attribute__((noinline, used)) static void take_snapshot(void)
 {
@@ -54,7 +55,8 @@ static int unwind(const struct dwunw_mapping *maps, size_t nr_maps, uint32_t fla
 	memcpy(all, live->maps, live->nr_maps * sizeof(*all));
 	memcpy(all + live->nr_maps, maps, nr_maps * sizeof(*all));
 	assert_int_equal(dwunw_space_new(&space, live->dw, all, live->nr_maps + nr_maps), 0);
-	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, 0), 0);
+	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, event_flags),
+			 0);
 	sample = *PLAIN_SAMPLE(&rs, &stack);
 	sample.flags = flags;
 	nr = unwind_once(space, &sample, frames, LIVE_MAX_FRAMES, status);
@@ -173,26 +175,58 @@ static void functions_without_frame_pointers_have_guessed_callers(void **state)
 	free(snap.bytes);
 }
 
+/* Where the outermost return address is, in 8 bytes of the stack. */
+static size_t find_last(void)
+{
+	const uint64_t last = before.pc[before.nr_pc - 1];
+	size_t i = snap.len / 8;
+
+	while (i-- > 0)
+		if (!memcmp(snap.bytes + 8 * i, &last, sizeof(last)))
+			return i;
+	fail();
+	return 0;
+}
+
 /* The outermost return address is not what it was. */
 static void a_way_that_leads_nowhere_is_a_guess(void **state)
 {
-	const uint64_t nowhere = 4096, last = before.pc[before.nr_pc - 1];
+	const uint64_t nowhere = 4096;
 	enum dwunw_status status;
 	int nr, at;
 
 	(void)state;
 	enter(KEEPS);
-	for (size_t i = snap.len / 8; i-- > 0;)
-		if (!memcmp(snap.bytes + 8 * i, &last, sizeof(last))) {
-			memcpy(snap.bytes + 8 * i, &nowhere, sizeof(nowhere));
-			break;
-		}
+	memcpy(snap.bytes + 8 * find_last(), &nowhere, sizeof(nowhere));
 	nr = unwind_page(DWUNW_SAMPLE_GUESS, &status);
 	at = (int)snap.nr_pc - 1;
 	assert_int_equal(status, DWUNW_STATUS_NO_CFI);
 	assert_true(frames[at].flags & DWUNW_FRAME_FLAG_GENERATED);
 	for (int i = 0; i < nr; i++)
 		assert_int_equal(!!(frames[i].flags & DWUNW_FRAME_FLAG_GUESSED), i > at);
+	free(snap.bytes);
+}
+
+/* Of a stack that was cut, what is above the code may be right; but not of one that is whole. */
+static void a_way_beyond_the_end_of_a_whole_stack_is_a_guess(void **state)
+{
+	enum dwunw_status status;
+	int nr, at;
+
+	(void)state;
+	enter(KEEPS);
+	at = (int)snap.nr_pc - 1;
+	snap.len = 8 * find_last();
+	for (int whole = 0; whole < 2; whole++) {
+		event_flags = whole ? 0 : DWUNW_EVENT_STACK_LIMIT;
+		nr = unwind_page(DWUNW_SAMPLE_GUESS, &status);
+		assert_int_equal(status, whole ? DWUNW_STATUS_NO_CFI : DWUNW_STATUS_TRUNCATED);
+		assert_true(nr > at + 1);
+		for (int i = 0; i < nr; i++)
+			assert_int_equal(!!(frames[i].flags & DWUNW_FRAME_FLAG_GUESSED),
+					 whole && i > at);
+	}
+	event_flags = 0;
 	free(snap.bytes);
 }
 
@@ -227,6 +261,7 @@ int main(void)
 		cmocka_unit_test(what_called_it_is_found_without_frame_pointers),
 		cmocka_unit_test(functions_without_frame_pointers_have_guessed_callers),
 		cmocka_unit_test(a_way_that_leads_nowhere_is_a_guess),
+		cmocka_unit_test(a_way_beyond_the_end_of_a_whole_stack_is_a_guess),
 		cmocka_unit_test(it_is_followed_on_request_alone),
 	};
 

@@ -255,12 +255,17 @@ static int walk(struct full *f, bool doubts)
 }
 
 /* Do the frame pointers that were followed fit to all else of the stack?  They do if it goes on by
- * call frame information to the outermost frame, or to the end of what there is of it. */
+ * call frame information to the outermost frame, or to the end of what there is of it.  Of a stack
+ * that is there as a whole, no way leads beyond its end. */
 static bool pointers_fit(const struct full *f, int next)
 {
+	const uint32_t cut =
+		DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
+		DWUNW_EVENT_STACK_UNBOUNDED | DWUNW_EVENT_STACK_ELSEWHERE;
+
 	return !f->unsure && !f->guessed &&
 	       (next == DWUNW_STEPPED || next == DWUNW_STATUS_ENDED || next == DWUNW_STATUS_STALE ||
-		next == DWUNW_STATUS_TRUNCATED);
+		(next == DWUNW_STATUS_TRUNCATED && f->pass->sample->regs->flags & cut));
 }
 
 int dwunw_walk_full(struct dwunw_pass *p)
