@@ -84,7 +84,14 @@ struct mapped_file {
 	struct stat st;
 };
 
-/* Read @file behind @m: its id, and its image if that is new. */
+/* Does a runtime compile code into the file behind @m, which is no library?  Erlang and .NET map such
+ * a file twice, to write and to execute it; the first for a moment only, to see whether they may. */
+static bool is_generated(const struct mlk_mapping *m)
+{
+	return !strncmp(m->path, "/memfd:", strlen("/memfd:"));
+}
+
+/* Read @file behind @m: its id, and its image if that is new.  Generated code has neither. */
 static int add_file(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 		    struct mlk_mapping *m, const struct mapped_file *file)
 {
@@ -94,6 +101,8 @@ static int add_file(struct module_table *ms, const struct target *t, struct mlk_
 	char path[PATH_MAX + 64];
 	int err = 0;
 
+	if (!elf && is_generated(m))
+		return 0;
 	if (elf)
 		elffile_build_id(elf, &m->id);
 	if (!m->id.len)
