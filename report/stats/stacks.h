@@ -10,7 +10,9 @@
 #include "report/live/live.h"
 #include "unwind/dwunw.h"
 
-#define STACK_MAX_FRAMES 1024 /* to unwind; deeper stacks are incomplete */
+/* To unwind; deeper stacks are incomplete.  A recorded stack, 64 KiB at most, hardly holds more: a
+ * call takes 16 bytes where the stack is aligned as it should be. */
+#define STACK_MAX_FRAMES 4096
 
 /* A stack of a process, and what became of the blocks that it allocated. */
 struct stack {

@@ -1,9 +1,25 @@
 """A recursion is one line with the number of its calls, as many as the program says."""
 
 import re
+import subprocess
 
 from backends import both_backends
-from mleaktest import Case, parse_answers, parse_folded, parse_tree
+from mleaktest import LONG, Case, parse_answers, parse_folded, parse_tree
+
+# Calls with frames of 16 bytes, as functional languages have many of: 3,000 of them are 48 KiB.
+DEEP, PROGRAM = 3000, b"""
+#include <stdlib.h>
+void *volatile kept;
+__attribute__((noinline, noipa)) void descend(int n)
+{
+	if (n > 1)
+		descend(n - 1);
+	else
+		kept = malloc(47);
+	__asm__ volatile("");
+}
+int main(void) { descend(3000); return 0; }
+"""
 
 
 @both_backends
@@ -36,3 +52,13 @@ class RecursionTest(Case):
         stack, = parse_folded(self.report(self.trace, "--folded"))
         self.assertEqual(stack.frames.count("descend"), self.depth)
         self.assertEqual(stack.bytes, self.answer.bytes)
+
+    def test_callers_are_left_out_for_no_number_of_calls(self):
+        source = self.write("deep.c", PROGRAM)
+        subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", self.path("deep"), source],
+                       check=True, timeout=LONG)
+        trace, _ = self.record(self.path("deep"))
+        for text in self.report(trace), self.mleak("top", trace).out:
+            self.assertRegex(text, r"descend +x %s|descend x %d < main" % (format(DEEP, ","), DEEP))
+        stack, = parse_folded(self.report(trace, "--folded"))
+        self.assertEqual((stack.frames[0], stack.frames.count("descend"), stack.bytes), ("_start", DEEP, 47))

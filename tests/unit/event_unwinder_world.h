@@ -28,9 +28,9 @@
 #define MAP	  0x400000ull
 #define OTHER_MAP 0x800000ull
 #define BODY	  0x4000ull
-#define FIRST	  0x5000ull
-#define BLIND	  0x6000ull
-#define IMAGE_LEN 0x7000
+#define FIRST	  0x6000ull
+#define BLIND	  0x7000ull
+#define IMAGE_LEN 0x8000
 #define FRAME_LEN 16
 
 /* The memory of the thread: byte i is at BASE + i. */
