@@ -19,15 +19,14 @@ static struct span find_span(uint64_t sp)
 
 	if (LIKELY(thread_ring_on_stack(sp))) {
 		end = preload_self.stack_hi;
-		if (end - sp > preload_settings.stack_limit) {
-			end = sp + preload_settings.stack_limit;
-			s.flags |= DWUNW_EVENT_STACK_LIMIT;
-		}
+		s.flags |= end - sp > preload_settings.stack_limit ? DWUNW_EVENT_STACK_LIMIT : 0;
 	} else {
 		/* Of another stack it is only known that this page is there. */
-		end = s.a + 2 * PRELOAD_SLICE < page_end ? s.a + 2 * PRELOAD_SLICE : page_end;
+		end = page_end;
 		s.flags |= DWUNW_EVENT_STACK_UNBOUNDED;
 	}
+	if (end - sp > preload_settings.stack_limit)
+		end = sp + preload_settings.stack_limit;
 	/* The slice that holds the stack's last byte lies on the same page as that. */
 	s.b = (end + PRELOAD_SLICE - 1) & ~(uint64_t)(PRELOAD_SLICE - 1);
 	s.len = (uint32_t)(end - sp);
