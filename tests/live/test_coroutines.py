@@ -55,11 +55,15 @@ class CoroutinesTest(Case):
         return trace
 
     def test_all_callers_on_the_page_are_there(self):
-        stacks = [stack for stack in parse_folded(self.report(self.recorded(), "--format=folded"))
+        trace = self.recorded()
+        totals = parse_totals(self.report(trace))
+        self.assertEqual((totals.complete, totals.of), (BLOCKS + 1, BLOCKS + 1))
+        stacks = [stack for stack in parse_folded(self.report(trace, "--format=folded"))
                   if stack.frames[-1] == "leak_here"]
         self.assertEqual(sum(stack.bytes for stack in stacks), BLOCKS * SIZE)
         for stack in stacks:
-            self.assertEqual(stack.frames[-2 - CALLS:-1], ["in_coroutine"] + CALLS * ["descend"])
+            self.assertEqual(stack.frames,
+                             ["__start_context", "in_coroutine", *CALLS * ["descend"], "leak_here"])
 
     def test_a_small_limit_on_stacks_is_obeyed(self):
         self.recorded("--stack-size", "128")

@@ -165,11 +165,12 @@ static int visit(struct full *f)
 	f->as = (f->as & DWUNW_PC_STALE) | (row->signal ? 0 : DWUNW_PC_RETURN);
 	if (next != DWUNW_STEPPED)
 		return next;
-	if (!f->at.reg[DWUNW_X86_64_RIP])
-		return dwunw_pass_ended(p, true, f->as & DWUNW_PC_STALE);
-	/* Nor will it return: where its return address would be is something else. */
+	/* Nor will it return: where its return address would be is something else.  Nothing is missing
+	 * where that reads as zero. */
 	if (uncalled && !dwunw_space_find(p->space, f->at.reg[DWUNW_X86_64_RIP]))
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
+	if (!f->at.reg[DWUNW_X86_64_RIP])
+		return dwunw_pass_ended(p, true, f->as & DWUNW_PC_STALE);
 	if (p->nr < p->limit && !dwunw_pass_is_code(p, f->at.reg[DWUNW_X86_64_RIP], f->as) &&
 	    !dwunw_pass_at_end(p, f->at.reg[DWUNW_X86_64_RSP]))
 		return DWUNW_STATUS_NOT_CODE;
