@@ -84,8 +84,9 @@ struct mapped_file {
 	struct stat st;
 };
 
-/* Does a runtime compile code into the file behind @m, which is no library?  Erlang and .NET map such
- * a file twice, to write and to execute it; the first for a moment only, to see whether they may. */
+/* Does a runtime compile code into the file behind @m, which is no library?  Erlang and .NET map
+ * such a file twice, to write and to execute it; the first for a moment only, to see whether they
+ * may. */
 static bool is_generated(const struct mlk_mapping *m)
 {
 	return !strncmp(m->path, "/memfd:", strlen("/memfd:"));

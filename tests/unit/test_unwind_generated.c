@@ -55,8 +55,7 @@ static int unwind(const struct dwunw_mapping *maps, size_t nr_maps, uint32_t fla
 	memcpy(all, live->maps, live->nr_maps * sizeof(*all));
 	memcpy(all + live->nr_maps, maps, nr_maps * sizeof(*all));
 	assert_int_equal(dwunw_space_new(&space, live->dw, all, live->nr_maps + nr_maps), 0);
-	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, event_flags),
-			 0);
+	assert_int_equal(dwunw_regset_prepare(&rs, snap.regs, DWUNW_MAX_ARCH_REGS, event_flags), 0);
 	sample = *PLAIN_SAMPLE(&rs, &stack);
 	sample.flags = flags;
 	nr = unwind_once(space, &sample, frames, LIVE_MAX_FRAMES, status);

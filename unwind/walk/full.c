@@ -165,8 +165,8 @@ static int visit(struct full *f)
 	f->as = (f->as & DWUNW_PC_STALE) | (row->signal ? 0 : DWUNW_PC_RETURN);
 	if (next != DWUNW_STEPPED)
 		return next;
-	/* Nor will it return: where its return address would be is something else.  Nothing is missing
-	 * where that reads as zero. */
+	/* Nor will it return: where its return address would be is something else.  Nothing is
+	 * missing where that reads as zero. */
 	if (uncalled && !dwunw_space_find(p->space, f->at.reg[DWUNW_X86_64_RIP]))
 		return dwunw_pass_ended(p, false, f->as & DWUNW_PC_STALE);
 	if (!f->at.reg[DWUNW_X86_64_RIP])
@@ -260,9 +260,8 @@ static int walk(struct full *f, bool doubts)
  * that is there as a whole, no way leads beyond its end. */
 static bool pointers_fit(const struct full *f, int next)
 {
-	const uint32_t cut =
-		DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
-		DWUNW_EVENT_STACK_UNBOUNDED | DWUNW_EVENT_STACK_ELSEWHERE;
+	const uint32_t cut = DWUNW_EVENT_STACK_LIMIT | DWUNW_EVENT_STACK_DEGRADED |
+			     DWUNW_EVENT_STACK_UNBOUNDED | DWUNW_EVENT_STACK_ELSEWHERE;
 
 	return !f->unsure && !f->guessed &&
 	       (next == DWUNW_STEPPED || next == DWUNW_STATUS_ENDED || next == DWUNW_STATUS_STALE ||
