@@ -21,6 +21,11 @@ const struct alloc_function wanted[WANTED_NR] = {
 	{"cfree", FUNC_FREE, SITE_FREE, 1, WANTED_OWN},
 	{"free_sized", FUNC_FREE, SITE_FREE, 1, WANTED_OWN},
 	{"free_aligned_sized", FUNC_FREE, SITE_FREE, 1, WANTED_OWN},
+	/* jemalloc's: Rust's jemallocator frees all blocks by sdallocx */
+	{"mallocx", FUNC_MALLOC, SITE_ALLOC, 1, WANTED_OWN},
+	{"rallocx", FUNC_REALLOC, SITE_ALLOC, 2, WANTED_OWN},
+	{"dallocx", FUNC_FREE, SITE_FREE, 1, WANTED_OWN},
+	{"sdallocx", FUNC_FREE, SITE_FREE, 1, WANTED_OWN},
 	{"mmap", FUNC_MMAP, SITE_ALLOC, 4, WANTED_MAP},
 	{"mmap64", FUNC_MMAP, SITE_ALLOC, 4, WANTED_MAP},
 	{"mremap", FUNC_MREMAP, SITE_ALLOC, 4, WANTED_MAP},

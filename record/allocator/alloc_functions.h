@@ -22,7 +22,7 @@ struct alloc_function {
 	enum alloc_functions_group group;
 };
 
-#define WANTED_NR     39
+#define WANTED_NR     43
 #define WANTED_MALLOC 0 /* where the table has it */
 #define WANTED_FREE   1
 
