@@ -374,6 +374,8 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 	if (err)
 		return err;
 	allocators_set_code(a, t, objects, no_loader);
+	if (!opts->object && !opts->prefix)
+		allocators_tell_of_others(a, t, objects);
 	if (opts->entries_alone)
 		return 0;
 	allocators_tell_of_operators(a);

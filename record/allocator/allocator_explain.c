@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mleak.h"
+#include "record/module/module_table.h"
 
 /* The first mapping of the C library or the program whose code has been moved to anonymous memory,
  * as is done for huge pages; NULL: there is none. */
@@ -88,6 +89,47 @@ int allocators_tell_of_left(const struct allocators *a)
 			 o->left, o->path, o->why_left);
 	}
 	return 0;
+}
+
+static bool has_probes(const struct allocators *a, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (a->v[i].code.inode == m->inode && a->v[i].code.dev_major == m->dev_major &&
+		    a->v[i].code.dev_minor == m->dev_minor)
+			return true;
+	return false;
+}
+
+void allocators_tell_of_others(const struct allocators *a, const struct target *t,
+			       const struct loaded_objects *objects)
+{
+	/* as tikv-jemallocator, mimalloc and others are built into a program */
+	static const char *const names[] = {"_rjem_malloc",   "je_malloc", "mi_malloc",
+					    "rpmalloc",	      "sn_malloc", "tc_malloc",
+					    "scalable_malloc"};
+	enum { NR = sizeof(names) / sizeof(names[0]) };
+	static bool told;
+
+	for (size_t i = 0; i < objects->nr && !told && !t->hushed; i++) {
+		const struct mlk_mapping *m = objects->v[i];
+		struct elf_function found[NR] = {0};
+		const struct elf_names search = {names, NR, found};
+
+		if (has_probes(a, m))
+			continue;
+		module_functions(t, m, ELF_EXPORTED, &search);
+		if (i == 0) /* the program; all tables of all libraries would take long */
+			module_functions(t, m, ELF_ALL, &search);
+		for (size_t k = 0; k < NR && !told; k++) {
+			if (!found[k].found)
+				continue;
+			told = true;
+			log_warn("'%s' has another allocator, %s, whose blocks are not recorded; "
+				 "--prefix %.*s records them",
+				 m->path, names[k], (int)(strstr(names[k], "malloc") - names[k]),
+				 names[k]);
+		}
+	}
 }
 
 /* The first of @o's functions that programs call all the time and whose probe costs a second trap;

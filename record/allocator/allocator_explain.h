@@ -21,6 +21,11 @@ void allocators_tell_of_operators(const struct allocators *a);
  * malloc, without which there is nothing to record. */
 int allocators_tell_of_left(const struct allocators *a);
 
+/* Say once that an object of @t, of which nothing is probed, has an allocator under another name:
+ * its blocks will be missing, while those of the C library's are there. */
+void allocators_tell_of_others(const struct allocators *a, const struct target *t,
+			       const struct loaded_objects *objects);
+
 /* Say once that malloc or free is probed where the kernel must single-step: ten times the cost. */
 void allocators_tell_of_second_traps(const struct allocators *a);
 

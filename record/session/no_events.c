@@ -14,8 +14,9 @@
 #include "record/target/link_map.h"
 
 /* Functions that allocate, by the names under which allocators are built. */
-static const char *const names[] = {"malloc",	"je_malloc", "mi_malloc",	"tc_malloc",
-				    "rpmalloc", "sn_malloc", "scalable_malloc", "dlmalloc"};
+static const char *const names[] = {"malloc",	 "_rjem_malloc",    "je_malloc",
+				    "mi_malloc", "tc_malloc",	    "rpmalloc",
+				    "sn_malloc", "scalable_malloc", "dlmalloc"};
 
 #define NR_NAMES (sizeof(names) / sizeof(names[0]))
 
