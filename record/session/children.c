@@ -94,13 +94,19 @@ static bool probe(struct session *s, struct process *p)
 	return false;
 }
 
-/* Nothing stops @p at its start: stop it ourselves, if that can be. */
+/* Nothing stops @p at its start: stop it ourselves, if that can be.  What it did until then is
+ * missing, unless the recording was yet to begin: the trace has to tell, too. */
 static void catch (struct session *s, struct process *p)
 {
 	bool held = !stop_begin(&p->hold, p->target.pid, p->target.helper);
 
-	if (probe(s, p))
+	if (probe(s, p)) {
 		session_note_gap(s, clock_now_ns() - p->born_ns);
+		if (p->born_ns >= s->placing_ns)
+			session_note_missed(s, p,
+					    "began before its probes were attached, and is "
+					    "recorded only from then on");
+	}
 	if (held)
 		stop_end(&p->hold, p->target.pid);
 }
