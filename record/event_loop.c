@@ -34,6 +34,7 @@ struct loop {
 	int epoll, signals;
 	uint64_t start_ns, end_ns, next_flush_ns, next_sample_ns, next_reach_ns;
 	uint64_t reach_begun_ns; /* the last snapshot */
+	bool told_unprobed;
 	uint64_t max_size;
 	uint32_t ring_size;
 	struct ctl_answer asked;
@@ -251,8 +252,12 @@ static void on_time(struct loop *l)
 		switch_trace(l, now_ns);
 	if (l->session->out.err)
 		return;
-	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session))
+	if (now_ns >= l->start_ns + QUIET_NS && session_is_quiet(l->session)) {
 		session_explain_quiet(l->session);
+	} else if (now_ns >= l->start_ns + QUIET_NS && !l->told_unprobed) {
+		l->told_unprobed = true;
+		unprobed_tell(l->session);
+	}
 	l->next_sample_ns = session_sample_memory(l->session, now_ns);
 	reach(l, now_ns);
 	flush_old_events(l, now_ns);

@@ -16,6 +16,7 @@
 #include "record/reach/snapshot.h"
 #include "record/session/backend.h"
 #include "record/session/session_loaded.h"
+#include "record/session/unprobed.h"
 #include "record/session/unrecorded.h"
 #include "record/target/memory_walker.h"
 #include "record/target/sideband.h"
@@ -132,6 +133,7 @@ struct session {
 	struct code_table codes;      /* functions of interpreted programs */
 	uint64_t losses_ns;	      /* when they were counted last */
 	struct unrecorded missed;     /* programs started by exec, and children */
+	struct unprobed unprobed;     /* allocators that were named */
 	uint64_t children;	      /* recorded; without follow: started, and not recorded */
 	struct running_children ran;  /* with follow: those that may have run already */
 	uint64_t running;	      /* that did, and are not recorded */

@@ -65,6 +65,7 @@ void session_finish(struct session *s, enum mlk_end reason)
 	s->end_ns = clock_now_ns();
 	s->backend->stop(s);
 	s->detach_ns = clock_now_ns() - s->end_ns;
+	unprobed_tell(s);
 	if (s->probes)
 		drain_last(s);
 	while (!s->out.err && !session_drain(s))

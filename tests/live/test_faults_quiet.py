@@ -1,6 +1,8 @@
-"""A recording that sees nothing says which of the causes it is, and the advice that it gives is right."""
+"""A recording that sees nothing, or not all, says which of the causes it is, and the advice that it gives is
+right."""
 
 import os
+import re
 import signal
 
 from faulttest import FaultCase
@@ -90,3 +92,17 @@ class QuietTest(FaultCase):
         stacks = parse_folded(self.report(self.path("x.mlk"), "--folded"))
         self.assertEqual(sum(s.bytes for s in stacks if "leak_early" in s.frames), 31 * 47)
         self.assertEqual(sum(s.bytes for s in stacks if "leak_inside" in s.frames), 23 * 47)
+
+    def test_such_a_malloc_is_named_beside_events_of_another(self):
+        """As of a plugin with an allocator of its own: nothing else tells that its blocks are missing."""
+        program = self.build("-DPREPARE=load();")
+        for options, named in ((), 1), (("--obj", self.path("plugin.so")), 0):
+            target = self.start(program, cwd=self.dir)
+            mleak = self.attach(target.pid, *options)
+            self.tell(target, "plugin", 23)
+            self.tell(target, "early", 31)
+            said = self.stop(mleak)
+            self.assertEqual(len(re.findall(r"'\S*plugin\.so' in process %d defines malloc too, and is not probed: .*; "
+                                            r"try --obj \S*plugin\.so\n" % target.pid, said)), named, said)
+            self.assertEqual(said.count("defines malloc"), named, said)
+            target.kill()

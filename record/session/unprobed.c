@@ -1,0 +1,63 @@
+/* unprobed.c - see unprobed.h */
+#include "record/session/unprobed.h"
+
+#include <elf.h>
+
+#include "mleak.h"
+#include "record/session/session.h"
+
+static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (maps_same_file(&a->v[i].code, m))
+			return true;
+	return false;
+}
+
+/* Note the file of @m.  False: it was before, or there is no room. */
+static bool note(struct unprobed *u, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < u->nr; i++)
+		if (u->inodes[i] == m->inode)
+			return false;
+	if (u->nr == UNPROBED_TOLD)
+		return false;
+	u->inodes[u->nr++] = m->inode;
+	return true;
+}
+
+/* Tell of those among @maps, which are of @p.  The loader's own gives way to that of the C library,
+ * and that one to any that is found before it. */
+static void tell(struct session *s, const struct process *p, const struct maps *maps)
+{
+	const struct mlk_mapping *loader = maps_find(maps, target_auxv(&p->target, AT_BASE));
+
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i];
+		struct allocators found;
+
+		if (!(m->perms & MLK_PERM_X) || !m->inode || target_is_libc(m->path) ||
+		    (loader && maps_same_file(loader, m)) || is_probed(&p->allocators, m))
+			continue;
+		allocators_find_in(&found, &p->target, m, &s->allocator_opts);
+		if (found.nr && note(&s->unprobed, m))
+			log_warn("'%s' in process %d defines malloc too, and is not probed: what "
+				 "libraries get by it is not recorded; try --obj %s",
+				 m->path, (int)p->target.pid, m->path);
+		allocators_release(&found);
+	}
+}
+
+void unprobed_tell(struct session *s)
+{
+	struct maps maps = {0};
+
+	for (size_t i = 0; s->probes && i < s->nr; i++) {
+		const struct process *p = s->all[i];
+
+		if (!p->parent && !p->ended && !p->exited && p->probed &&
+		    !target_read_maps(&p->target, &maps))
+			tell(s, p, &maps);
+	}
+	maps_release(&maps);
+}

@@ -1,0 +1,23 @@
+/* unprobed.h - allocators that a recorded process has beside the one that is probed */
+#ifndef RECORD_UNPROBED_H
+#define RECORD_UNPROBED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UNPROBED_TOLD 8
+
+struct session;
+
+/* The files of those that were named. */
+struct unprobed {
+	uint64_t inodes[UNPROBED_TOLD];
+	size_t nr;
+};
+
+/* Name those that are mapped now: a plugin that was loaded with one of its own (RTLD_DEEPBIND,
+ * dlmopen, -Bsymbolic) may call it, which nothing else tells as soon as there is any other event.
+ * Each is named once; nothing of a recording without eBPF. */
+void unprobed_tell(struct session *s);
+
+#endif
