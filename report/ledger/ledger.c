@@ -242,6 +242,12 @@ static bool is_shared(const struct residence_mapping *mapping)
 		!strncmp(mapping->path, "/SYSV", 5) || mapping->path[0] != '/');
 }
 
+/* Is it what the kernel maps: [vdso] and [vvar], or [uprobes] for the probes of eBPF? */
+static bool is_kernels(const char *path)
+{
+	return path[0] == '[' && (path[1] == 'v' || !strcmp(path, "[uprobes]"));
+}
+
 static int take_mapping(struct maker *m, size_t i)
 {
 	const struct residence_mapping *mapping = &m->of->mappings[i];
@@ -257,7 +263,7 @@ static int take_mapping(struct maker *m, size_t i)
 	    !extents_any(&m->blocks, mapping->start, mapping->end) &&
 	    !extents_any(&m->pieces, mapping->start, mapping->end))
 		return add_file(ledger, LEDGER_FILE, file, rss);
-	if (mapping->path[0] == '[' && mapping->path[1] == 'v') {
+	if (is_kernels(mapping->path)) {
 		ledger->sums[LEDGER_KERNEL] += rss;
 		return 0;
 	}

@@ -40,6 +40,8 @@ class ResidentTest(ResidentCase):
         self.assertGreaterEqual(process["kinds"]["shared"], told["shared"])
         self.assertGreaterEqual(process["kinds"]["stacks"], told["stacks"])
         self.assertLess(process["kinds"]["stacks"], told["stacks"] + MIB)
+        # the page of the kernel's probes is the kernel's
+        self.assertEqual(process["kinds"]["code"], MIB)
         files = {row["path"]: row["bytes"] for row in process["rows"] if row["kind"] == "files"}
         self.assertGreaterEqual(files[self.path("resident_target")], told["table"])
 
