@@ -405,6 +405,11 @@ void mlk_writer_in_thread(struct mlk_writer *w, void (*fn)(void *arg), void *arg
 	mlk_chunk_out_call(w->out, fn, arg);
 }
 
+bool mlk_writer_is_behind(const struct mlk_writer *w)
+{
+	return mlk_chunk_out_is_behind(w->out);
+}
+
 uint64_t mlk_writer_bytes(const struct mlk_writer *w)
 {
 	return mlk_chunk_out_bytes(w->out);

@@ -2,6 +2,8 @@
 #ifndef MLK_WRITER_H
 #define MLK_WRITER_H
 
+#include <stdbool.h>
+
 #include "format/code.h"
 #include "format/code_names.h"
 #include "format/heap.h"
@@ -110,6 +112,9 @@ int mlk_writer_finish(struct mlk_writer *w, enum mlk_end reason, uint64_t time_n
 /* Have the thread that writes call @fn with @arg, and wait until it has: for what a process sets
  * thread by thread. */
 void mlk_writer_in_thread(struct mlk_writer *w, void (*fn)(void *arg), void *arg);
+
+/* Is what reads the trace from a pipe so far behind that @w may soon wait for it? */
+bool mlk_writer_is_behind(const struct mlk_writer *w);
 
 /* Bytes on the file so far. */
 uint64_t mlk_writer_bytes(const struct mlk_writer *w);

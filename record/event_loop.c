@@ -35,6 +35,7 @@ struct loop {
 	uint64_t start_ns, end_ns, next_flush_ns, next_sample_ns, next_reach_ns;
 	uint64_t reach_begun_ns; /* the last snapshot */
 	bool told_unprobed;
+	bool behind; /* what reads the trace from a pipe: nothing more is written meanwhile */
 	uint64_t max_size;
 	uint32_t ring_size;
 	struct ctl_answer asked;
@@ -235,6 +236,19 @@ static void flush_old_events(struct loop *l, uint64_t now_ns)
 		trace_out_fail(out, mlk_writer_flush_old(out->writer, now_ns, FLUSH_NS));
 }
 
+/* Take the events that have come.  What reads the trace from a pipe may be slow, or stopped: who
+ * waits for it here hears no signal, and leaves the probes, or threads that wait for room in their
+ * rings, beyond the time.  Returns whether all were taken. */
+static bool take_events(struct loop *l)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	l->behind = !l->session->out.err && mlk_writer_is_behind(l->session->out.writer);
+	if (l->behind)
+		nanosleep(&moment, NULL);
+	return !l->behind && session_drain(l->session);
+}
+
 static void on_time(struct loop *l)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -246,6 +260,8 @@ static void on_time(struct loop *l)
 	if (l->max_size && mlk_writer_bytes(l->session->out.writer) >= l->max_size && !l->reason)
 		l->reason = MLK_END_SIZE;
 	control_serve(l->control, now_ns, ctl_answer, &l->asked);
+	if (l->behind)
+		return;
 	/* a snapshot that is under way would be whole in neither trace */
 	if (!l->reason && !l->reaches &&
 	    switch_is_due(l->asked.switcher, mlk_writer_bytes(l->session->out.writer), now_ns))
@@ -290,7 +306,7 @@ static void reach_last(struct loop *l)
 		l->reaches = session_reach_begin(s);
 	while (l->reaches && !l->reason && !s->out.err) {
 		wait_and_take(l, drained);
-		drained = session_drain(s);
+		drained = take_events(l);
 		on_time(l);
 	}
 	l->reason = reason;
@@ -311,12 +327,14 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	progress_begin(&l.progress, l.start_ns);
 	flush_old_events(&l, l.start_ns);
 	open_loop(&l);
+	s->yields = true;
 	while (!l.reason && !s->out.err) {
 		wait_and_take(&l, drained);
-		drained = session_drain(s);
+		drained = take_events(&l);
 		on_time(&l);
 	}
 	reach_last(&l);
+	s->yields = false;
 	progress_end(&l.progress);
 	if (l.epoll >= 0)
 		close(l.epoll);

@@ -21,6 +21,7 @@ struct job {
 
 struct mlk_chunk_out {
 	int fd;
+	bool regular; /* it is a file; else another program reads it, or does not */
 	ZSTD_CCtx *zstd;
 	uint8_t *buf; /* of the thread: a header and the longest stored payload */
 	uint64_t seq; /* of the thread, as the index */
@@ -213,12 +214,14 @@ static int start_thread(struct mlk_chunk_out *o)
 int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zstd_level)
 {
 	struct mlk_chunk_out *o = calloc(1, sizeof(*o));
+	struct stat st;
 	int err = -ENOMEM;
 
 	*out = NULL;
 	if (!o)
 		return -ENOMEM;
 	o->fd = fd;
+	o->regular = !fstat(fd, &st) && S_ISREG(st.st_mode);
 	o->bytes = bytes;
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_cond_init(&o->changed, NULL);
@@ -305,6 +308,18 @@ int mlk_chunk_out_error(struct mlk_chunk_out *o, bool drained)
 	err = o->err;
 	pthread_mutex_unlock(&o->lock);
 	return err;
+}
+
+bool mlk_chunk_out_is_behind(struct mlk_chunk_out *o)
+{
+	bool behind;
+
+	if (o->regular)
+		return false;
+	pthread_mutex_lock(&o->lock);
+	behind = !o->err && o->nr >= QUEUED_MAX / 2;
+	pthread_mutex_unlock(&o->lock);
+	return behind;
 }
 
 uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o)

@@ -5,6 +5,8 @@
 #ifndef MLK_CHUNK_OUT_H
 #define MLK_CHUNK_OUT_H
 
+#include <stdbool.h>
+
 #include "format/chunk/chunk.h"
 #include "format/chunk/codec.h"
 
@@ -38,6 +40,10 @@ int mlk_chunk_out_error(struct mlk_chunk_out *o, bool drained);
  * the last one is in *@offset, 0: nowhere, an earlier call failed or memory is short.  @salt is
  * that of the file.  Returns 0 or -errno of write(2). */
 int mlk_chunk_out_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t *offset);
+
+/* Is so much queued for another program, which reads from a pipe, that it should be given time?
+ * mlk_chunk_out_put() may wait for it soon, as long as it pleases. */
+bool mlk_chunk_out_is_behind(struct mlk_chunk_out *o);
 
 /* Bytes on the file so far. */
 uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o);

@@ -108,6 +108,7 @@ struct session {
 	enum mlk_stack_mode mode;
 	bool follow;	    /* children are recorded */
 	bool no_file_names; /* names of generated and interpreted code are written without files */
+	bool yields;	    /* no more events are taken while the writer is behind */
 	bool looks;	 /* no events: only the memory is looked at; set before session_add_pid() */
 	pid_t pid;	 /* the first process */
 	char comm[64];	 /* its name */

@@ -271,6 +271,8 @@ static int take(struct session *s, void *data, size_t size, const struct shared_
 		trace_out_fail(&s->out, threads_see(&p->threads, event_tid(id)));
 	if (s->out.err)
 		return s->out.err;
+	if (s->yields && mlk_writer_is_behind(s->out.writer))
+		return -EAGAIN;
 	return ++s->batch >= BATCH ? -EAGAIN : 0;
 }
 

@@ -1,16 +1,34 @@
 """A trace through a pipe: `mleak record -o - | mleak report -`, and what each end says when there is none."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
 import subprocess
+import time
 
 from backends import both_backends
-from mleaktest import (MLEAK_FAST, Case, descendants, ends_in, parse_answers, parse_folded,
+from mleaktest import (MLEAK_FAST, Case, descendants, ends_in, needs_bpf, parse_answers, parse_folded,
                        parse_totals, state_of, wait_until)
 from toptest import amount_of, parse_tables, table_with
+
+# No two events are alike, so that much is written.
+CHURN = r"""
+#include <stdlib.h>
+int main(void)
+{
+	static void *blocks[4096];
+	unsigned long seed = 1;
+	for (;;) {
+		seed = seed * 6364136223846793005 + 1442695040888963407;
+		void **block = &blocks[seed >> 52];
+		free(*block);
+		*block = malloc(seed >> 33 & 0xffff);
+	}
+}
+"""
 
 
 def runs_forever(pid):
@@ -167,3 +185,47 @@ class PipeTest(Case):
         result = self.mleak("report", "-", stdin=subprocess.PIPE, env=dict(os.environ, TMPDIR="/proc/none"))
         self.assertEqual(result.status, 2)
         self.assert_one_message(result.err, naming="temporary file")
+
+
+@needs_bpf
+class StalledReaderTest(Case):
+    """What reads the trace stops to read: the recording ends in its time, and the process is let go."""
+    program = MLEAK_FAST
+
+    def stalled(self, *options, ends=lambda recorder: None):
+        """What the recorder says, beside a reader that reads nothing for 3 seconds."""
+        self.write("churn.c", CHURN.encode())
+        self.finish(self.spawn(["gcc", "-O1", "-o", self.path("churn"), self.path("churn.c")]))
+        churn = self.spawn([self.path("churn")])
+        source, sink = os.pipe()
+        fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, 4096)
+        recorder = self.start_mleak("record", *options, "-p", str(churn.pid), "-o", "-", stdout=sink)
+        os.close(sink)
+        os.set_blocking(source, False)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            try:
+                os.read(source, 1 << 16)
+            except BlockingIOError:
+                time.sleep(0.001)
+        time.sleep(0.5)
+        ends(recorder)
+        time.sleep(2.5)
+        os.set_blocking(source, True)
+        while os.read(source, 1 << 16):
+            pass
+        os.close(source)
+        result = self.finish(recorder)
+        churn.kill()
+        self.assertEqual(result.status, 0, result.err)
+        return result.err
+
+    def test_the_time_that_was_asked_for_is_kept(self):
+        for backend in "bpf", "inject":
+            said = self.stalled("-d", "2", "--backend", backend)
+            self.assertLess(float(re.search(r"recorded ([\d.]+) s of churn", said)[1]), 3, said)
+
+    def test_a_signal_is_heard(self):
+        for backend in "bpf", "inject":
+            said = self.stalled("--backend", backend, ends=lambda recorder: recorder.terminate())
+            self.assertLess(float(re.search(r"recorded ([\d.]+) s of churn", said)[1]), 3, said)
