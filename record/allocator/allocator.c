@@ -375,7 +375,7 @@ static int find(struct allocators *a, const struct target *t, const struct maps 
 		return err;
 	allocators_set_code(a, t, objects, no_loader);
 	if (!opts->object && !opts->prefix)
-		allocators_tell_of_others(a, t, objects);
+		allocators_tell_of_others(a, t, objects, "");
 	if (opts->entries_alone)
 		return 0;
 	allocators_tell_of_operators(a);
@@ -422,4 +422,16 @@ void allocators_find_in(struct allocators *a, const struct target *t, const stru
 		s.symtab = prefixed;
 		search_object(&s, a, m);
 	}
+}
+
+void allocators_tell_of_prefixed(const struct target *t)
+{
+	const struct allocators none = {0};
+	struct loaded_objects objects = {0};
+	struct maps maps = {0};
+
+	if (!target_read_maps(t, &maps) && !link_map_read(&objects, t, &maps))
+		allocators_tell_of_others(&none, t, &objects, "by eBPF, as root, ");
+	link_map_release(&objects);
+	maps_release(&maps);
 }

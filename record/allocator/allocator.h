@@ -93,6 +93,10 @@ int allocators_find(struct allocators *a, const struct target *t,
 void allocators_find_in(struct allocators *a, const struct target *t, const struct mlk_mapping *m,
 			const struct allocator_opts *opts);
 
+/* Where nothing is probed, as the preloaded library records: say once that a process has an
+ * allocator under another name than malloc, which the library does not see. */
+void allocators_tell_of_prefixed(const struct target *t);
+
 /* Make @to a copy of @from, with descriptors of its own: what a child of fork has.
  * allocators_release() in any case.  Returns 0 or -errno. */
 int allocators_copy(struct allocators *to, const struct allocators *from);

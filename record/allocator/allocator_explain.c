@@ -101,7 +101,7 @@ static bool has_probes(const struct allocators *a, const struct mlk_mapping *m)
 }
 
 void allocators_tell_of_others(const struct allocators *a, const struct target *t,
-			       const struct loaded_objects *objects)
+			       const struct loaded_objects *objects, const char *what_to_do)
 {
 	/* as tikv-jemallocator, mimalloc and others are built into a program */
 	static const char *const names[] = {"_rjem_malloc",   "je_malloc", "mi_malloc",
@@ -125,9 +125,9 @@ void allocators_tell_of_others(const struct allocators *a, const struct target *
 				continue;
 			told = true;
 			log_warn("'%s' has another allocator, %s, whose blocks are not recorded; "
-				 "--prefix %.*s records them",
-				 m->path, names[k], (int)(strstr(names[k], "malloc") - names[k]),
-				 names[k]);
+				 "%s--prefix %.*s records them",
+				 m->path, names[k], what_to_do,
+				 (int)(strstr(names[k], "malloc") - names[k]), names[k]);
 		}
 	}
 }

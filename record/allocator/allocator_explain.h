@@ -22,9 +22,10 @@ void allocators_tell_of_operators(const struct allocators *a);
 int allocators_tell_of_left(const struct allocators *a);
 
 /* Say once that an object of @t, of which nothing is probed, has an allocator under another name:
- * its blocks will be missing, while those of the C library's are there. */
+ * its blocks will be missing, while those of the C library's are there.  @what_to_do is said before
+ * the option that helps. */
 void allocators_tell_of_others(const struct allocators *a, const struct target *t,
-			       const struct loaded_objects *objects);
+			       const struct loaded_objects *objects, const char *what_to_do);
 
 /* Say once that malloc or free is probed where the kernel must single-step: ten times the cost. */
 void allocators_tell_of_second_traps(const struct allocators *a);

@@ -378,6 +378,7 @@ int session_start_preload(struct session *s, const struct session_opts *opts)
 	s->all[0]->probed = true;
 	s->all[0]->cpu_ticks = no_events_cpu_ticks(&s->all[0]->target);
 	preload_set_sink(s->preload, &sink);
+	allocators_tell_of_prefixed(&s->all[0]->target);
 	return 0;
 }
 

@@ -48,8 +48,9 @@ int main(void)
 """
 
 
-@needs_bpf
-class OtherAllocatorTest(Case):
+class OtherAllocatorCase(Case):
+    backend = "bpf"
+
     def build(self, source, *flags):
         self.write("program.c", source)
         subprocess.run(["gcc", "-O1", "-o", self.path("program"), self.path("program.c"), *flags],
@@ -58,10 +59,24 @@ class OtherAllocatorTest(Case):
     def recorded(self, *options):
         """What is outstanding, and what the recorder said."""
         self.build(PROGRAM)
-        result = self.mleak("record", "--backend", "bpf", *options, "-o", "x.mlk", "--", self.path("program"))
+        result = self.mleak("record", "--backend", self.backend, *options, "-o", "x.mlk", "--",
+                            self.path("program"))
         self.assertEqual(result.status, 0, result.err)
         return parse_totals(self.report(self.path("x.mlk"))).outstanding, result.err
 
+
+class PreloadTest(OtherAllocatorCase):
+    backend = "preload"
+
+    def test_it_is_told_that_its_blocks_are_not_recorded(self):
+        outstanding, said = self.recorded()
+        self.assertEqual(outstanding, (3, 3 * 61))
+        self.assertIn("has another allocator, _rjem_malloc, whose blocks are not recorded; "
+                      "by eBPF, as root, --prefix _rjem_ records them", said)
+
+
+@needs_bpf
+class OtherAllocatorTest(OtherAllocatorCase):
     def test_it_is_told_that_its_blocks_are_not_recorded(self):
         outstanding, said = self.recorded()
         self.assertEqual(outstanding, (3, 3 * 61))
