@@ -35,11 +35,14 @@ static int explain(const struct output *o, const char *path, int err)
 	if (err > MLK_E_MAGIC)
 		log_error("cannot create the trace '%s': %s", path, mlk_strerror(err));
 	else
-		log_error("cannot write the trace to '%s'%s: %s; give another name with -o", path,
+		log_error("cannot write the trace to '%s'%s: %s; give another name with -o%s", path,
 			  o->place.of_old
 				  ? " (the existing file would be kept with the suffix '.old')"
 				  : "",
-			  mlk_strerror(err));
+			  mlk_strerror(err),
+			  err == MLK_E_NO_FILE
+				  ? ", or write to the standard output with '-o -', as to a pipe"
+				  : "");
 	return err;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -51,6 +52,20 @@ int rlimits_check_files(void)
 		  "%ld; raise the limit (ulimit -Hn)",
 		  (unsigned long long)limit.rlim_cur, needed);
 	return -EMFILE;
+}
+
+const char *rlimits_of_memory(void)
+{
+	static char text[128];
+	struct rlimit limit;
+
+	*text = '\0';
+	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		snprintf(text, sizeof(text),
+			 "; it may take no more than %llu MiB of addresses: raise the limit "
+			 "(ulimit -v)",
+			 (unsigned long long)limit.rlim_cur >> 20);
+	return text;
 }
 
 int rlimits_check_size(uint64_t bytes)

@@ -16,6 +16,10 @@ void rlimits_restore(void);
  * was logged. */
 int rlimits_check_files(void);
 
+/* Where memory is missing: the limit that a user may have set, as words for the end of a sentence;
+ * "" if there is none. */
+const char *rlimits_of_memory(void);
+
 /* May a file of @bytes be made, as memory behind a descriptor is one, too?  Returns 0 or -EFBIG. */
 int rlimits_check_size(uint64_t bytes);
 

@@ -11,6 +11,7 @@
 #include "mleak.h"
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
+#include "record/base/rlimits.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/tracer.h"
 #include "record/session/interpreted.h"
@@ -312,7 +313,8 @@ static int attach(struct session *s, const struct session_opts *opts, struct loa
 		return err;
 	err = probes_set_consumer(s->probes, &consumer);
 	if (err) {
-		log_error("cannot read the events of process %d: %s", (int)s->pid, strerror(-err));
+		log_error("cannot read the events of process %d: %s%s", (int)s->pid, strerror(-err),
+			  err == -ENOMEM ? rlimits_of_memory() : "");
 		return err;
 	}
 	session_tell_of_interpreters(s);

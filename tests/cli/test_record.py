@@ -107,6 +107,11 @@ class RecordTest(Case):
         self.assert_one_message(self.refused("-o", self.path("none/x.mlk"), "--", "touch", marker))
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_output_that_is_no_file(self):
+        message = self.refused("-o", "/dev/null", "--", "true")
+        self.assert_one_message(message, naming="/dev/null")
+        self.assertIn("write to the standard output with '-o -'", message)
+
     def test_process_of_another_user(self):
         os.chmod(self.dir, 0o777)
         self.assert_one_message(self.refused("-p", "1", **AS_NOBODY))

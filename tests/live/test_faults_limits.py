@@ -48,6 +48,11 @@ class BpfLimitsTest(LimitsCase):
         self.assertEqual(result.out.split()[0], "20")
         self.assertNotEqual(result.out.split()[1], "20")
 
+    def test_too_few_addresses_for_the_rings(self):
+        result = self.record_within(resource.RLIMIT_AS, 200 << 20, 200 << 20, "bpf", COMMAND)
+        self.assertEqual((result.status, result.out), (125, ""), result.err)
+        self.assert_one_message(result.err, "no more than 200 MiB of addresses: raise the limit (ulimit -v)")
+
     def test_modules_left_out_for_the_size_of_files(self):
         result = self.record_within(resource.RLIMIT_FSIZE, 102400, 102400, "bpf", ["true"])
         self.assertEqual(result.status, 0, result.err)
