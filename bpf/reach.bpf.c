@@ -68,6 +68,18 @@ static __always_inline int read_regs(struct reach_regs *to, struct task_struct *
 	return 1;
 }
 
+/* Tell of the alternate stack for signals: nothing but the kernel may point to it. */
+static __always_inline void write_altstack(struct seq_file *seq, struct task_struct *task)
+{
+	struct reach_regs stack = {.ran = REACH_ALTSTACK};
+
+	stack.regs[0] = BPF_CORE_READ(task, sas_ss_sp);
+	if (!stack.regs[0])
+		return;
+	stack.tid = number_of(task);
+	bpf_seq_write(seq, &stack, sizeof(stack));
+}
+
 SEC("iter/task")
 int each_thread(struct bpf_iter__task *ctx)
 {
@@ -79,6 +91,7 @@ int each_thread(struct bpf_iter__task *ctx)
 
 	if (!task || !is_wanted(task))
 		return 0;
+	write_altstack(seq, task);
 	pid = BPF_CORE_READ(task, pid);
 	sample = bpf_map_lookup_elem(&samples, &pid);
 	if (sample && sample->generation == generation)

@@ -55,8 +55,9 @@ struct mlk_reach_thread {
 
 /* A word that the kernel keeps for the process. */
 enum mlk_root_kind {
-	MLK_ROOT_EPOLL = 1, /* data of an epoll_event; number: the epoll's descriptor */
-	MLK_ROOT_TIMER = 2, /* sigval of a timer; number: the timer's */
+	MLK_ROOT_EPOLL = 1,    /* data of an epoll_event; number: the epoll's descriptor */
+	MLK_ROOT_TIMER = 2,    /* sigval of a timer; number: the timer's */
+	MLK_ROOT_ALTSTACK = 3, /* a thread's alternate stack for signals; number: the thread */
 };
 
 /* What the kernel gives back to the process. */

@@ -180,6 +180,7 @@ static bool look(struct session *s, const struct look_opts *o, struct output *ou
 	session_reach_plan(s, (unsigned int)o->passes);
 	if (session_start(s, &opts))
 		return false;
+	session_reach_open(s); /* who may use eBPF has all registers, and stacks for signals */
 	any = may_read(s) && read_all(s);
 	session_finish(s, MLK_END_DURATION);
 	if (s->out.err) {

@@ -89,13 +89,14 @@ static int read_others(const struct target *t, const struct reach_threads *known
 	return err;
 }
 
-int registers_read(const struct target *t, struct task_regs *regs, struct reach_threads *threads)
+int registers_read(const struct target *t, struct task_regs *regs, struct reach_threads *threads,
+		   struct reach_roots *roots)
 {
 	struct reach_threads known = {0};
 	int err = 0;
 
 	if (regs)
-		err = task_regs_read(regs, t->pid, &known.v, &known.nr);
+		err = task_regs_read(regs, t->pid, &known.v, &known.nr, roots);
 	if (err && err != -ENOMEM)
 		err = 0;
 	if (known.nr)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "format/reach.h"
+#include "record/reach/roots.h"
 #include "record/reach/task_regs.h"
 #include "record/target/target.h"
 
@@ -16,9 +17,11 @@ struct reach_threads {
 
 /* Add all threads of @t to @threads.  By @regs all registers are known of those that wait, and a
  * sample of those that run; where it is NULL or has nothing of a thread, and that waits in a system
- * call, the arguments, the stack pointer and the program counter are.  Returns 0, -ENOMEM, or the
- * -errno of opendir(3). */
-int registers_read(const struct target *t, struct task_regs *regs, struct reach_threads *threads);
+ * call, the arguments, the stack pointer and the program counter are.  By @regs also add the
+ * threads' alternate stacks for signals to @roots; NULL: they are not asked for.  Returns 0,
+ * -ENOMEM, or the -errno of opendir(3). */
+int registers_read(const struct target *t, struct task_regs *regs, struct reach_threads *threads,
+		   struct reach_roots *roots);
 
 /* The same of one thread, from what /proc/PID/task/TID/syscall says: @text. */
 void registers_parse(struct mlk_reach_thread *thread, const char *text);

@@ -15,7 +15,7 @@
 
 #define EPOLL "anon_inode:[eventpoll]"
 
-static int add(struct reach_roots *roots, enum mlk_root_kind kind, uint32_t number, uint64_t value)
+int roots_add(struct reach_roots *roots, enum mlk_root_kind kind, uint32_t number, uint64_t value)
 {
 	if (!value || roots->nr == ROOTS_MOST)
 		return 0;
@@ -32,7 +32,7 @@ int roots_parse_epoll(struct reach_roots *roots, uint32_t number, const char *li
 
 	if (!at || sscanf(at + 5, "%" SCNx64, &value) != 1)
 		return 0;
-	return add(roots, MLK_ROOT_EPOLL, number, value);
+	return roots_add(roots, MLK_ROOT_EPOLL, number, value);
 }
 
 int roots_parse_timer(struct reach_roots *roots, uint32_t *number, const char *line)
@@ -42,7 +42,7 @@ int roots_parse_timer(struct reach_roots *roots, uint32_t *number, const char *l
 	if (sscanf(line, "ID: %" SCNu32, number) == 1 ||
 	    sscanf(line, "signal: %*d/%" SCNx64, &value) != 1)
 		return 0;
-	return add(roots, MLK_ROOT_TIMER, *number, value);
+	return roots_add(roots, MLK_ROOT_TIMER, *number, value);
 }
 
 /* Give each line of the file @path to the parser of @kind.  What is not there has none: it may have
@@ -122,7 +122,7 @@ static int read_file(int fd, struct reach_roots *roots)
 	int err = 0;
 
 	while (!err && pread(fd, &root, sizeof(root), at) == (ssize_t)sizeof(root)) {
-		err = add(roots, (enum mlk_root_kind)root.kind, root.number, root.value);
+		err = roots_add(roots, (enum mlk_root_kind)root.kind, root.number, root.value);
 		at += (off_t)sizeof(root);
 	}
 	close(fd);

@@ -1,4 +1,4 @@
-/* roots.h - words that the kernel keeps for a process and gives back to it: of epoll and timers */
+/* roots.h - words that the kernel keeps for a process: of epoll, timers and stacks for signals */
 #ifndef RECORD_REACH_ROOTS_H
 #define RECORD_REACH_ROOTS_H
 
@@ -15,8 +15,12 @@ struct reach_roots {
 	size_t nr, room;
 };
 
-/* Add those of @t to @roots, by its helper where the kernel refuses us.  A kernel without
- * CONFIG_CHECKPOINT_RESTORE tells of no timers.  Returns 0, -ENOMEM or the -errno of opendir(3). */
+/* Add one to @roots, unless @value is 0 or there are too many.  Returns 0 or -ENOMEM. */
+int roots_add(struct reach_roots *roots, enum mlk_root_kind kind, uint32_t number, uint64_t value);
+
+/* Add those of @t that files in /proc tell, of epoll and timers, by its helper where the kernel
+ * refuses us.  A kernel without CONFIG_CHECKPOINT_RESTORE tells of no timers.  Returns 0, -ENOMEM
+ * or the -errno of opendir(3). */
 int roots_read(const struct target *t, struct reach_roots *roots);
 
 /* Write those of @t to a file without a name.  Returns its descriptor or -errno. */

@@ -179,7 +179,7 @@ static int read_roots(struct reach_snapshot *s)
 		return err;
 	if (s->opts.regs)
 		task_regs_sample(s->opts.regs, t->pid);
-	return registers_read(t, s->opts.regs, &s->threads);
+	return registers_read(t, s->opts.regs, &s->threads, &s->roots);
 }
 
 static int begin_pass(struct reach_snapshot *s)
@@ -356,7 +356,7 @@ static int settle(struct reach_snapshot *s)
 {
 	uint64_t now_ns = clock_now_ns();
 	size_t unknown;
-	int err = registers_read(s->opts.target, s->opts.regs, &s->threads);
+	int err = registers_read(s->opts.target, s->opts.regs, &s->threads, NULL);
 
 	if (err)
 		return err;

@@ -18,6 +18,7 @@
 #include "array.h"
 #include "bpf/reach.h"
 #include "reach.bpf.skel.h"
+#include "record/reach/roots.h"
 
 #define TICK_NS	      1000000u
 #define INITIAL_PIDNS 0xEFFFFFFCu /* inode of the first pid namespace, linux/proc_ns.h */
@@ -116,14 +117,24 @@ void task_regs_sample(struct task_regs *r, pid_t pid)
 			      0);
 }
 
-static int take(struct mlk_reach_thread **threads, size_t *nr, size_t *room,
-		const struct reach_regs *regs)
+/* What is known of a process so far. */
+struct taken {
+	struct mlk_reach_thread *threads;
+	size_t nr, room;
+	struct reach_roots *roots; /* NULL: not asked for */
+};
+
+static int take(struct taken *taken, const struct reach_regs *regs)
 {
 	struct mlk_reach_thread *t;
 
-	if (grow_array(threads, *nr, room, sizeof(*t)))
+	if (regs->ran == REACH_ALTSTACK)
+		return taken->roots ? roots_add(taken->roots, MLK_ROOT_ALTSTACK, regs->tid,
+						regs->regs[0])
+				    : 0;
+	if (grow_array(&taken->threads, taken->nr, &taken->room, sizeof(*t)))
 		return -ENOMEM;
-	t = &(*threads)[(*nr)++];
+	t = &taken->threads[taken->nr++];
 	*t = (struct mlk_reach_thread){.tid = regs->tid,
 				       .how = regs->ran ? MLK_REACH_SAMPLED : MLK_REACH_WAITING,
 				       .known = (1u << MLK_REACH_REGS) - 1};
@@ -132,11 +143,13 @@ static int take(struct mlk_reach_thread **threads, size_t *nr, size_t *room,
 	return 0;
 }
 
-int task_regs_read(struct task_regs *r, pid_t pid, struct mlk_reach_thread **threads, size_t *nr)
+int task_regs_read(struct task_regs *r, pid_t pid, struct mlk_reach_thread **threads, size_t *nr,
+		   struct reach_roots *roots)
 {
 	int fd = bpf_iter_create(bpf_link__fd(r->link));
+	struct taken taken = {.roots = roots};
 	struct reach_regs regs[64];
-	size_t room = 0, have = 0;
+	size_t have = 0;
 	int err = 0;
 
 	*threads = NULL;
@@ -158,16 +171,17 @@ int task_regs_read(struct task_regs *r, pid_t pid, struct mlk_reach_thread **thr
 		have += (size_t)got;
 		whole = have / sizeof(regs[0]);
 		for (size_t i = 0; i < whole && !err; i++)
-			err = take(threads, nr, &room, &regs[i]);
+			err = take(&taken, &regs[i]);
 		have -= whole * sizeof(regs[0]);
 		if (have && whole)
 			memmove(regs, &regs[whole], have);
 	}
 	close(fd);
 	if (err) {
-		free(*threads);
-		*threads = NULL;
-		*nr = 0;
+		free(taken.threads);
+	} else {
+		*threads = taken.threads;
+		*nr = taken.nr;
 	}
 	return err;
 }

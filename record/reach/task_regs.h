@@ -7,6 +7,7 @@
 
 #include "format/reach.h"
 
+struct reach_roots;
 struct task_regs; /* opaque; for one thread at a time */
 
 /* Load the programs, with the privileges that this takes; what follows takes none.  On failure
@@ -18,8 +19,10 @@ void task_regs_sample(struct task_regs *r, pid_t pid);
 
 /* List the registers of the threads of process @pid in *@threads, to be freed: of those that wait,
  * and what was sampled since task_regs_sample().  A thread may be there twice, and of one that runs
- * there may be nothing.  Returns 0, -ENOMEM or -errno of read(2). */
-int task_regs_read(struct task_regs *r, pid_t pid, struct mlk_reach_thread **threads, size_t *nr);
+ * there may be nothing.  Unless @roots is NULL, add their alternate stacks for signals to it.
+ * Returns 0, -ENOMEM or -errno of read(2). */
+int task_regs_read(struct task_regs *r, pid_t pid, struct mlk_reach_thread **threads, size_t *nr,
+		   struct reach_roots *roots);
 
 /* Unload the programs; NULL is allowed. */
 void task_regs_close(struct task_regs *r);

@@ -255,6 +255,20 @@ static uint32_t number_of_word(struct root_names *n, uint64_t address, bool stal
 	return n->last.number[stale];
 }
 
+static enum root_kind kind_of_given(uint8_t kind)
+{
+	switch (kind) {
+	case MLK_ROOT_EPOLL:
+		return ROOT_EPOLL;
+	case MLK_ROOT_TIMER:
+		return ROOT_TIMER;
+	case MLK_ROOT_ALTSTACK:
+		return ROOT_SIGNAL_STACK;
+	default:
+		return ROOT_OTHER; /* of a later version */
+	}
+}
+
 uint32_t root_names_number(void *names, enum reach_root kind, uint64_t where, bool stale)
 {
 	struct root_names *n = names;
@@ -267,10 +281,7 @@ uint32_t root_names_number(void *names, enum reach_root kind, uint64_t where, bo
 		return number_of(n, (struct root_key){ROOT_REGISTERS, (uint32_t)where});
 	case REACH_ROOT_GIVEN:
 		given = &n->pass->roots[where];
-		return number_of(n, (struct root_key){given->kind == MLK_ROOT_EPOLL   ? ROOT_EPOLL
-						      : given->kind == MLK_ROOT_TIMER ? ROOT_TIMER
-										      : ROOT_OTHER,
-						      given->number});
+		return number_of(n, (struct root_key){kind_of_given(given->kind), given->number});
 	default:
 		return number_of_word(n, where, stale);
 	}

@@ -14,8 +14,9 @@ enum root_kind {
 	ROOT_STACK,  /* of a thread, and what lies behind it: other thread-local data */
 	ROOT_MEMORY, /* anonymous, and no block that was recorded */
 	ROOT_REGISTERS,
-	ROOT_EPOLL, /* data of an epoll_event */
-	ROOT_TIMER, /* sigval of a timer */
+	ROOT_EPOLL,	   /* data of an epoll_event */
+	ROOT_TIMER,	   /* sigval of a timer */
+	ROOT_SIGNAL_STACK, /* a thread's alternate stack for signals, which the kernel knows */
 };
 
 /* A root.  Strings are raw. */

@@ -74,6 +74,10 @@ void root_text_print(FILE *out, const struct root_name *name, const char *thread
 	case ROOT_TIMER:
 		fprintf(out, "timer %" PRIu32, name->number);
 		break;
+	case ROOT_SIGNAL_STACK:
+		fputs("stack for signals of ", out);
+		put_thread(out, name->number, thread);
+		break;
 	default:
 		fputs("other memory", out);
 	}
@@ -91,6 +95,7 @@ const char *root_text_word(enum root_kind kind)
 		[ROOT_REGISTERS] = "registers",
 		[ROOT_EPOLL] = "epoll",
 		[ROOT_TIMER] = "timer",
+		[ROOT_SIGNAL_STACK] = "signal-stack",
 		[ROOT_THREAD_LOCAL] = "thread-local",
 	};
 
