@@ -157,11 +157,13 @@ static void choose_site(struct alloc_site *site, const uint8_t *text, size_t len
 		site->moved |= event_moved(i, best.args[i]);
 }
 
-/* Back to the start with the sites behind it to which something in @text jumps. */
+/* Back to the start with the sites behind it if something in @text jumps to them, or to what lies
+ * before them. */
 static void refuse_jumped_to(struct alloc_object *object, const uint8_t *text, size_t len,
 			     uint64_t start)
 {
-	size_t targets[ALLOCATOR_MAX_SITES], nr = 0;
+	struct probe_span spans[ALLOCATOR_MAX_SITES];
+	size_t nr = 0;
 	struct alloc_site *of[ALLOCATOR_MAX_SITES];
 	bool hit[ALLOCATOR_MAX_SITES];
 
@@ -171,10 +173,11 @@ static void refuse_jumped_to(struct alloc_object *object, const uint8_t *text, s
 		if (!site->offset || site->function < start || site->function - start >= len)
 			continue;
 		of[nr] = site;
-		targets[nr++] = (size_t)(site->function + site->offset - start);
+		spans[nr].last = (size_t)(site->function + site->offset - start);
+		spans[nr++].first = (size_t)(site->function + 1 - start);
 	}
 	if (nr)
-		probe_site_jumps(text, len, targets, nr, hit);
+		probe_site_jumps(text, len, spans, nr, hit);
 	for (size_t i = 0; i < nr; i++)
 		if (hit[i]) {
 			of[i]->offset = 0;

@@ -304,15 +304,15 @@ static bool may_begin(const uint8_t *text, size_t text_len, size_t at)
 	return false;
 }
 
-void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites, size_t nr,
-		      bool *hit)
+void probe_site_jumps(const uint8_t *text, size_t text_len, const struct probe_span *spans,
+		      size_t nr, bool *hit)
 {
 	size_t lo = SIZE_MAX, hi = 0, doubts = 0;
 
 	for (size_t i = 0; i < nr; i++) {
 		hit[i] = false;
-		lo = sites[i] < lo ? sites[i] : lo;
-		hi = sites[i] > hi ? sites[i] : hi;
+		lo = spans[i].first < lo ? spans[i].first : lo;
+		hi = spans[i].last > hi ? spans[i].last : hi;
 	}
 	/* From every byte: much of a file may be data or of no known function. */
 	for (size_t at = 0; nr && at < text_len; at++) {
@@ -321,7 +321,8 @@ void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites,
 		if (target < (int64_t)lo || target > (int64_t)hi)
 			continue;
 		for (size_t i = 0; i < nr; i++)
-			if (target == (int64_t)sites[i] && !hit[i])
+			if (target >= (int64_t)spans[i].first && target <= (int64_t)spans[i].last &&
+			    !hit[i])
 				hit[i] = ++doubts > DOUBTS || may_begin(text, text_len, at);
 	}
 }

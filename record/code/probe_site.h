@@ -31,12 +31,17 @@ struct probe_site {
 struct probe_site probe_site_find(const uint8_t *code, size_t len, unsigned int nr_args,
 				  bool in_place);
 
+/* From what is behind a function's start to its probe: offsets of bytes. */
+struct probe_span {
+	size_t first, last;
+};
+
 /*
- * Set hit[i] for each of the @nr offsets @sites into @text (@text_len bytes: all the code of a
- * file) to which a jump or call leads from anywhere in @text.  It errs on the side of "yes".  A
- * probe there would fire other than once a call.
+ * Set hit[i] for each of the @nr @spans of @text (@text_len bytes: all the code of a file) into
+ * which a jump or call leads from anywhere in @text.  It errs on the side of "yes".  A probe there
+ * would fire other than once a call: a loop may begin behind an endbr64.
  */
-void probe_site_jumps(const uint8_t *text, size_t text_len, const size_t *sites, size_t nr,
-		      bool *hit);
+void probe_site_jumps(const uint8_t *text, size_t text_len, const struct probe_span *spans,
+		      size_t nr, bool *hit);
 
 #endif

@@ -109,21 +109,21 @@ static bool disassemble(const char *path, struct disassembly *d)
 
 static void check_sites(const struct disassembly *d, const char *path)
 {
-	static size_t sites[MOST_SITES];
+	static struct probe_span sites[MOST_SITES];
 	static bool hit[MOST_SITES];
 	size_t nr = 0, nr_insn = 0, jumped_to = 0, wrong = 0;
 
 	for (size_t at = 0; at < d->len && nr < MOST_SITES; at++)
 		if (d->is[at] & INSTRUCTION && ++nr_insn % BETWEEN == 0)
-			sites[nr++] = at;
+			sites[nr++] = (struct probe_span){at, at};
 	assert_true(nr > 100);
 	probe_site_jumps(d->text, d->len, sites, nr, hit);
 	for (size_t i = 0; i < nr; i++) {
-		if (d->is[sites[i]] & JUMPED_TO) {
+		if (d->is[sites[i].last] & JUMPED_TO) {
 			jumped_to++;
 			if (!hit[i])
 				fail_msg("%s: a jump to 0x%zx was not seen", path,
-					 (size_t)d->start + sites[i]);
+					 (size_t)d->start + sites[i].last);
 		} else {
 			wrong += hit[i];
 		}

@@ -171,12 +171,14 @@ static void the_length_of_operands_is_right(void **state)
 
 static bool is_hit(const uint8_t *text, size_t len, size_t site)
 {
-	const size_t sites[] = {site - 1, site, site + 1};
-	bool hit[3];
+	const struct probe_span spans[] = {
+		{site - 1, site - 1}, {site, site}, {site + 1, site + 1}, {site - 20, site + 3}};
+	bool hit[4];
 
-	probe_site_jumps(text, len, sites, 3, hit);
+	probe_site_jumps(text, len, spans, 4, hit);
 	assert_false(hit[0]);
 	assert_false(hit[2]);
+	assert_int_equal(hit[1], hit[3]);
 	return hit[1];
 }
 
