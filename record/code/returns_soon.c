@@ -168,6 +168,16 @@ static size_t first_jump(const struct reached_code *r, uint64_t to)
 	return lo;
 }
 
+/* Is a probe for something else at @at?  Then another function begins there, and its call would be
+ * noted when the one that ends by it is over already. */
+static bool is_probed(const struct returns_code *code, uint64_t at)
+{
+	for (size_t i = 0; i < code->nr_probed; i++)
+		if (code->probed[i] == at)
+			return true;
+	return false;
+}
+
 /* Find from where control comes to @m.  False: there is a way that does not tell the result. */
 static bool examine(struct search *s, struct moment m)
 {
@@ -176,7 +186,7 @@ static bool examine(struct search *s, struct moment m)
 	bool any = false;
 	uint8_t when;
 
-	if (at == r->entry)
+	if (at == r->entry || is_probed(r->code, at))
 		return false;
 	if (m.insn && falls_through(&r->v[m.insn - 1], &r->v[m.insn])) {
 		any = true;

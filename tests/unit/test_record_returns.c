@@ -224,6 +224,30 @@ static void a_jump_with_a_probe_is_not_probed_again(void **state)
 		    2);
 }
 
+/* Its call is noted where it begins, and is to be seen to return. */
+static void a_function_with_a_probe_is_more_than_a_return(void **state)
+{
+	static const uint8_t text[] = {
+		0xeb, 0x01,	  /* jmp 3 */
+		0x90,		  /* 2: nop */
+		0x48, 0x89, 0xf8, /* 3: mov %rdi,%rax, another function with a probe */
+		0xc3,		  /* 6: ret */
+	};
+	static const uint64_t probed = START + 3;
+	const struct returns_code code = {.text = text, .start = START, .len = sizeof(text)};
+	struct returns_code with = code;
+	struct returns out = {0};
+
+	(void)state;
+	assert_null(returns_find(&out, &code, START, sizeof(text)));
+	check_sites(&out, &(const struct returns_site){START, RETURNS_SOON, 7, RETURNS_ALWAYS}, 1);
+	memset(&out, 0, sizeof(out));
+	with.probed = &probed;
+	with.nr_probed = 1;
+	assert_null(returns_find(&out, &with, START, sizeof(text)));
+	check_sites(&out, &(const struct returns_site){START + 6, RETURNS_HERE, 0, 0}, 1);
+}
+
 static void what_only_jumps_is_forwarded(void **state)
 {
 	static const uint8_t text[] = {
@@ -262,6 +286,7 @@ int main(void)
 		cmocka_unit_test(jumps_that_only_return_tell_the_result),
 		cmocka_unit_test(other_ways_are_probed_at_their_end),
 		cmocka_unit_test(a_jump_with_a_probe_is_not_probed_again),
+		cmocka_unit_test(a_function_with_a_probe_is_more_than_a_return),
 		cmocka_unit_test(what_only_jumps_is_forwarded),
 	};
 
