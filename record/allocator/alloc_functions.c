@@ -257,6 +257,7 @@ static const char *find_returns(struct alloc_object *object, const struct alloc_
 
 	if (why)
 		return why;
+	code->by_memory = site->func == FUNC_POSIX_MEMALIGN;
 	return returns_find(&object->returns, code, site->function, site->size);
 }
 

@@ -322,7 +322,7 @@ static bool add_return(struct returns *out, const struct reached_code *r, size_t
 {
 	const struct returns_site here = {.at = r->v[insn].at};
 	struct returns_site soon[MOST_SOON];
-	size_t nr = returns_soon(r, insn, soon, MOST_SOON);
+	size_t nr = r->code->by_memory ? 0 : returns_soon(r, insn, soon, MOST_SOON);
 	bool added = nr;
 
 	for (size_t i = 0; added && i < nr; i++)

@@ -29,6 +29,7 @@ struct returns_code {
 	Dwarf_CFI *cfi;		/* what of it belongs to a function; NULL: not known */
 	const uint64_t *probed; /* the offsets of probes for something else, @nr_probed */
 	size_t nr_probed;
+	bool by_memory; /* the function writes what it returns, maybe behind its last jump */
 };
 
 /* What an instruction says of its function's return. */

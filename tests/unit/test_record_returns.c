@@ -248,6 +248,28 @@ static void a_function_with_a_probe_is_more_than_a_return(void **state)
 	check_sites(&out, &(const struct returns_site){START + 6, RETURNS_HERE, 0, 0}, 1);
 }
 
+/* What posix_memalign writes for its caller may not be there at the jump. */
+static void what_is_returned_in_memory_is_there_at_the_end(void **state)
+{
+	static const uint8_t text[] = {
+		0x74, 0x04,	  /* je 6 */
+		0x48, 0x89, 0x0f, /* 2: mov %rcx,(%rdi) */
+		0xc3,		  /* 5: ret */
+		0x90,		  /* 6: nop */
+		0x0f, 0x0b,	  /* 7: ud2 */
+	};
+	const struct returns_code code = {
+		.text = text, .start = START, .len = sizeof(text), .by_memory = true};
+	struct returns out = {0};
+
+	(void)state;
+	assert_null(FIND(&out, text));
+	check_sites(&out, &(const struct returns_site){START, RETURNS_SOON, 0, 5}, 1);
+	memset(&out, 0, sizeof(out));
+	assert_null(returns_find(&out, &code, START, sizeof(text)));
+	check_sites(&out, &(const struct returns_site){START + 5, RETURNS_HERE, 0, 0}, 1);
+}
+
 static void what_only_jumps_is_forwarded(void **state)
 {
 	static const uint8_t text[] = {
@@ -287,6 +309,7 @@ int main(void)
 		cmocka_unit_test(other_ways_are_probed_at_their_end),
 		cmocka_unit_test(a_jump_with_a_probe_is_not_probed_again),
 		cmocka_unit_test(a_function_with_a_probe_is_more_than_a_return),
+		cmocka_unit_test(what_is_returned_in_memory_is_there_at_the_end),
 		cmocka_unit_test(what_only_jumps_is_forwarded),
 	};
 
