@@ -4,9 +4,10 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
-#define LONGEST 15  /* bytes of an instruction */
-#define BEFORE	256 /* bytes from which on those before a jump are told apart */
-#define DOUBTS	256 /* seeming jumps that are looked at so; libraries have a few */
+#define LONGEST	 15  /* bytes of an instruction */
+#define FARTHEST 256 /* bytes from a function's start to its probe; allocators have 56 at most */
+#define BEFORE	 256 /* bytes from which on those before a jump are told apart */
+#define DOUBTS	 256 /* seeming jumps that are looked at so; libraries have a few */
 
 /* Does the kernel emulate the instruction at @p?  arch/x86/kernel/uprobes.c: branch_setup_xol_ops()
  * and push_setup_xol_ops(); what only later kernels emulate is left out. */
@@ -221,7 +222,7 @@ struct probe_site probe_site_find(const uint8_t *code, size_t len, unsigned int 
 	for (unsigned int i = 0; i < where.nr; i++)
 		where.of[i] = 1u << passed_in[i];
 	tell_places(&site, &where);
-	for (size_t at = 0;; at += step.len) {
+	for (size_t at = 0; at <= FARTHEST; at += step.len) {
 		if (is_emulated(code + at, len - at)) {
 			site.offset = at;
 			site.emulated = true;
@@ -230,8 +231,9 @@ struct probe_site probe_site_find(const uint8_t *code, size_t len, unsigned int 
 		}
 		step = step_at(code + at, len - at);
 		if (!step.len || step.writes & RSP || !places_after(&where, &step))
-			return site;
+			break;
 	}
+	return site;
 }
 
 static int32_t rel32(const uint8_t *p)

@@ -251,6 +251,21 @@ static struct probe_site find_exact(const uint8_t *code, size_t len)
 	return site;
 }
 
+/* Else a file made for it could keep the search busy, once for each name. */
+static void the_search_ends_somewhere(void **state)
+{
+	static uint8_t near[129], far[4097];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(near); i++)
+		near[i] = i % 2 ? 0xc0 : 0x31;
+	for (size_t i = 0; i < sizeof(far); i++)
+		far[i] = i % 2 ? 0xc0 : 0x31;
+	near[sizeof(near) - 1] = far[sizeof(far) - 1] = 0x90;
+	check(probe_site_find(near, sizeof(near), 1, false), sizeof(near) - 1, true);
+	check(probe_site_find(far, sizeof(far), 1, false), 0, false);
+}
+
 static void functions_that_end_early_are_safe(void **state)
 {
 	static const uint8_t code[] = {0x64, 0x48, 0x8b, 0x04, 0x25, 1, 2,    3,    4,	  0x80,
@@ -275,6 +290,7 @@ int main(void)
 		cmocka_unit_test(the_length_of_operands_is_right),
 		cmocka_unit_test(a_site_that_is_jumped_to_is_found_out),
 		cmocka_unit_test(bytes_within_an_instruction_are_no_jump),
+		cmocka_unit_test(the_search_ends_somewhere),
 		cmocka_unit_test(functions_that_end_early_are_safe),
 	};
 
