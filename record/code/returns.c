@@ -11,6 +11,7 @@
 
 #define MOST_INSTRUCTIONS (1u << 15) /* a power of two; jemalloc's longest way takes 6,000 */
 #define TABLE		  (2 * MOST_INSTRUCTIONS)
+#define MOST_SLOTS	  256 /* for each, all relocations are looked through */
 
 /* Where a jump through a slot of the global offset table leads. */
 enum slot_kind {
@@ -24,7 +25,7 @@ struct walk {
 	uint64_t entry, size;
 	ZydisDecoder decoder;
 	struct reached v[MOST_INSTRUCTIONS];
-	size_t nr;
+	size_t nr, nr_slots;	   /* of these, that jump through a slot */
 	uint32_t by_offset[TABLE]; /* 1 + the index of an instruction; 0: none */
 	size_t jumps[MOST_INSTRUCTIONS];
 	const char *why;
@@ -179,6 +180,10 @@ static void reach_by_slot(struct walk *w, struct reached *from, uint64_t slot)
 {
 	uint64_t address;
 
+	if (w->nr_slots++ == MOST_SLOTS) {
+		w->why = "it jumps to too many functions";
+		return;
+	}
 	switch (find_slot(w->code->elf, slot, &address)) {
 	case SLOT_HERE:
 		from->to = address - w->code->bias;
