@@ -121,7 +121,9 @@ static bool go_back_over(struct search *s, size_t insn, uint8_t reg)
 	case ZYDIS_CATEGORY_SYSCALL:
 	case ZYDIS_CATEGORY_SYSTEM:
 	case ZYDIS_CATEGORY_INTERRUPT:
-	case ZYDIS_CATEGORY_COND_BR: /* loop, jrcxz, xbegin */
+	case ZYDIS_CATEGORY_COND_BR:  /* loop, jrcxz, xbegin */
+	case ZYDIS_CATEGORY_STRINGOP: /* of cmps and scas it is not told that they write rsi, rdi */
+	case ZYDIS_CATEGORY_IOSTRINGOP:
 		return false;
 	default:
 		break;
