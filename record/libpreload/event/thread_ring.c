@@ -118,27 +118,31 @@ static bool hold(uint32_t i, uint32_t tid)
 					   __ATOMIC_RELAXED);
 }
 
-/* Take a free ring for thread @tid.  NULL: there is none. */
-static struct thread_ring *take_ring(struct preload_header *h, uint32_t tid)
+/* Take a free ring for thread @tid.  NULL: there is none, or *@poor: no memory for what this
+ * process keeps beside it. */
+static struct thread_ring *take_ring(struct preload_header *h, uint32_t tid, bool *poor)
 {
 	uint32_t first = __atomic_load_n(&next_ring, __ATOMIC_RELAXED);
 
-	for (uint32_t n = 0; n < preload_settings.sizes.nr_rings; n++) {
+	for (uint32_t n = 0; n < preload_settings.sizes.nr_rings && !*poor; n++) {
 		uint32_t i = (first + n) % preload_settings.sizes.nr_rings;
 		uint64_t none = 0, owner = (uint64_t)preload_state.program << 32 | tid;
 		struct preload_ring *r = &h->rings[i];
-		struct thread_ring *lane;
 
 		if (__atomic_load_n(&r->owner, __ATOMIC_RELAXED) ||
 		    !__atomic_compare_exchange_n(&r->owner, &none, owner, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(&next_ring, i + 1, __ATOMIC_RELAXED);
-		lane = hold(i, tid) ? make_lane(h, i) : NULL;
-		if (!lane)
-			__atomic_store_n(&r->owner, 0, __ATOMIC_RELEASE);
-		if (lane)
-			return lane;
+		if (hold(i, tid)) {
+			struct thread_ring *lane = make_lane(h, i);
+
+			if (lane)
+				return lane;
+			*poor = true;
+			__atomic_store_n(&holders[i], 0, __ATOMIC_RELEASE);
+		}
+		__atomic_store_n(&r->owner, 0, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -197,11 +201,13 @@ static struct thread_ring *open_lane(struct preload_header *h, uint32_t level)
 	uint32_t tid = (uint32_t)preload_syscall(SYS_gettid, 0, 0, 0, 0);
 	uint64_t start = preload_monotonic_ns();
 	struct thread_ring *lane;
+	bool poor = false;
 
 	note_thread(tid);
 	if (preload_self.stack_lo == preload_self.stack_hi)
 		thread_ring_find_stack(tid);
-	while (!(lane = take_ring(h, tid)) && wait_for_ring(h, start)) {
+	/* Rings come back from the recorder, memory does not (ulimit -v): nobody waits for that. */
+	while (!(lane = take_ring(h, tid, &poor)) && !poor && wait_for_ring(h, start)) {
 		preload_wake(&h->wake);
 		preload_sleep(&h->ended, 0, 1000000);
 	}
