@@ -190,11 +190,11 @@ struct kmem_sample {
 };
 
 /* For the program that reads the kernel's memory. */
-enum kmem_read_kind { KMEM_READ_BYTES, KMEM_READ_CACHE_NAME };
+enum kmem_read_kind { KMEM_READ_BYTES, KMEM_READ_CACHE_NAME, KMEM_READ_OWN };
 
 /* What the program read_memory is asked for, and its answer. */
 struct kmem_read {
-	__u64 at;   /* in: the address, or that of a struct kmem_cache */
+	__u64 at;   /* in: the address, or that of a struct kmem_cache; KMEM_READ_OWN: none */
 	__u32 kind; /* in: enum kmem_read_kind */
 	__s32 err;  /* negative: it cannot be read */
 	char bytes[64];

@@ -38,7 +38,6 @@ struct kmem_cache {
 
 /* Set by the recorder before the programs are loaded. */
 const volatile __u32 all_events;    /* each allocation is sent */
-const volatile __u32 own_tgid;	    /* the recorder */
 const volatile __u32 kmalloc_shift; /* kmalloc's event names its cache, too (5.19 and 6.0) */
 const volatile __u32 cache_form;    /* what kmem_cache_alloc's event has, see below */
 const volatile __u32 percpu_form;   /* percpu_alloc_percpu tells bytes and flags: from 5.19 */
@@ -64,6 +63,7 @@ __u8 large[16];
 
 /* Set when all programs are attached, and taken back before they are detached. */
 __u32 armed;
+__u32 own_tgid; /* the recorder, as the initial pid namespace numbers it */
 
 /* Distinct stacks, by the number that bpf_get_stackid() gives them. */
 struct {

@@ -31,6 +31,7 @@ struct kernel_origins {
 	struct known *slots; /* open addressing */
 	size_t nr_slots, nr;
 	struct gfp_flags flags;
+	bool know_proc;
 	const char *cgroups_at; /* where cgroups of version 2 are mounted */
 	int cgroups;		/* a descriptor of that, or -1 */
 	char cache[64], process[64], cgroup[PATH_MAX];
@@ -69,6 +70,7 @@ int kernel_origins_new(struct kernel_origins **out, const struct kmem_probes *pr
 	if (!o)
 		return -ENOMEM;
 	o->probes = probes;
+	o->know_proc = kmem_probes_know_proc(probes);
 	o->writer = w;
 	o->nr_slots = SLOTS_AT_FIRST;
 	o->slots = calloc(o->nr_slots, sizeof(*o->slots));
@@ -133,10 +135,13 @@ const char *kernel_origins_cache(struct kernel_origins *o, uint32_t kind, uint64
 	return o->cache;
 }
 
-/* A process that has ended has left the name of the thread. */
+/* A process that has ended, or that /proc has under another number, has left the name of the
+ * thread. */
 static const char *process_name(struct kernel_origins *o, uint32_t tgid, const char *comm)
 {
-	size_t len = tgid ? proc_read(o->process, sizeof(o->process), "/proc/%u/comm", tgid) : 0;
+	size_t len = tgid && o->know_proc
+			     ? proc_read(o->process, sizeof(o->process), "/proc/%u/comm", tgid)
+			     : 0;
 
 	if (len)
 		o->process[strcspn(o->process, "\n")] = '\0';

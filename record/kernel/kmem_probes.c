@@ -68,7 +68,6 @@ static void configure(struct kmem_probes *p, const struct kmem_probes_opts *opts
 
 	skel->rodata->check_each = check_each();
 	skel->rodata->all_events = opts->all_events;
-	skel->rodata->own_tgid = (__u32)getpid();
 	skel->rodata->nr_cpus = (__u32)p->cpus;
 	skel->rodata->min_size = opts->min_size;
 	skel->rodata->max_size = opts->max_size ? opts->max_size : UINT64_MAX;
@@ -163,6 +162,7 @@ static void explain_refusal(int err)
 
 static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, const struct btf *btf)
 {
+	struct kmem_read own = {.kind = KMEM_READ_OWN};
 	int err;
 
 	p->skel = kmem_bpf__open();
@@ -181,6 +181,8 @@ static int load(struct kmem_probes *p, const struct kmem_probes_opts *opts, cons
 	err = size_tables(p, opts->max_blocks);
 	if (!err)
 		err = kmem_bpf__load(p->skel);
+	if (!err)
+		err = kmem_probes_read(p, &own);
 	if (!err)
 		err = map_tables(p);
 	if (!err)
@@ -233,6 +235,14 @@ int kmem_probes_attach(struct kmem_probes **out, const struct kmem_probes_opts *
 	else
 		*out = p;
 	return err;
+}
+
+bool kmem_probes_know_proc(const struct kmem_probes *p)
+{
+	char self[16] = "";
+
+	return readlink("/proc/self", self, sizeof(self) - 1) > 0 &&
+	       strtoul(self, NULL, 10) == p->skel->bss->own_tgid;
 }
 
 void kmem_probes_arm(struct kmem_probes *p, bool armed)

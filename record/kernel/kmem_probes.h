@@ -37,6 +37,9 @@ int kmem_probes_attach(struct kmem_probes **out, const struct kmem_probes_opts *
 /* Begin to record, or end it. */
 void kmem_probes_arm(struct kmem_probes *p, bool armed);
 
+/* Does /proc number processes as the programs do?  Not in a pid namespace of its own. */
+bool kmem_probes_know_proc(const struct kmem_probes *p);
+
 /* Which of enum kmem_blind hold. */
 unsigned int kmem_probes_blind(const struct kmem_probes *p);
 

@@ -4,6 +4,7 @@ had the kernel make."""
 import os
 import re
 import shutil
+import signal
 
 from kerneltest import EPOLLS, EVENTS, OPEN, PERCPU, KernelCase
 from mleaktest import wait_until
@@ -115,6 +116,21 @@ class KernelWhoseTest(KernelCase):
         self.assertEqual(list(self.groups(trace, "process")), self.mine())
         self.assertEqual(list(self.groups(trace, "cgroup")), ["/" + os.path.basename(group)])
         self.assertGreaterEqual(self.left_out(trace), OPEN)
+
+    def test_from_a_pid_namespace(self):
+        trace = self.path("x.mlk")
+        recorder = self.spawn(["unshare", "-p", "-f", "--mount-proc", self.program, "record", "--kernel",
+                               "--comm", self.comm, "-o", trace])
+        wait_until(lambda: os.path.exists(trace) and "LOSSES" in self.mleak("report", "--dump", trace).out,
+                   "nothing is recorded")
+        self.tell("make")
+        with open("/proc/%d/task/%d/children" % (recorder.pid, recorder.pid)) as children:
+            os.kill(int(children.read()), signal.SIGINT)
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertEqual(self.groups(trace, "cache")["filp"], OPEN)
+        self.assertEqual(list(self.groups(trace, "process")), self.mine())
+        self.assertGreater(int(re.search(r"mleak's own (\d+) allocations", result.err)[1]), 0)
 
 
 del KernelCase
