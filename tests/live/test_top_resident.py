@@ -55,6 +55,13 @@ class TopResidentTest(ResidentCase):
         top.terminate()
         self.assertEqual(self.finish(top).status, 0)
 
+    def test_the_only_table_has_what_was_read(self):
+        target = self.start()
+        result = self.mleak("top", "--resident", "-p", str(target.pid), "1", "1")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertRegex(result.out, r"resident_target \(%d\) at [\d.]+ s: .* resident; " % target.pid)
+        self.assertEqual(result.out.count(" outstanding from "), 1)
+
     def test_a_command(self):
         self.write("go", b"x")
         with open(self.path("go"), "rb") as stdin:

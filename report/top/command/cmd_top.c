@@ -15,8 +15,9 @@
 #include "report/top/top_view.h"
 #include "report/trace/trace_gaps.h"
 
-#define LOOK_NS	   50000000u /* until it is looked again what was appended */
-#define MOST_EMPTY 1000000   /* intervals without an event that have tables */
+#define LOOK_NS	   50000000u	/* until it is looked again what was appended */
+#define READ_NS	   10000000000u /* until a first table comes without what was not read */
+#define MOST_EMPTY 1000000	/* intervals without an event that have tables */
 
 /* Tables, one after the other. */
 struct top {
@@ -91,10 +92,22 @@ static uint64_t end_of(const struct top *top)
 	return condition->ended && condition->end_ns > last_ns ? condition->end_ns : last_ns;
 }
 
+/* Of so many tables as are asked for the first waits until memory was read, if the recorder here is
+ * to read it: it may be the only one.  But not forever. */
+static bool is_unread(const struct top *top, uint64_t now_ns)
+{
+	const struct top_view *view = &top->view;
+
+	return top->opts->resident && top->opts->count && top->source.record.pipe >= 0 &&
+	       !view->printed && !view->where.text && !view->where.failed &&
+	       now_ns < top->next_ns + READ_NS;
+}
+
 /* Is the next table due? */
 static bool is_due(const struct top *top, uint64_t now_ns)
 {
-	return !top->by_events && !top->enough && top->caught_up && now_ns >= top->next_ns;
+	return !top->by_events && !top->enough && top->caught_up && now_ns >= top->next_ns &&
+	       !is_unread(top, now_ns);
 }
 
 /* From when on there are tables: when what was there at first is taken in, or the recording has
