@@ -172,6 +172,12 @@ static void explain_trial(const struct refusal_facts *f, const struct refusal *r
 		explain_denied(f, r, text, size);
 	else if (r->err == -ESRCH && r->stage == REFUSED_PROBES)
 		snprintf(text, size, "it has ended");
+	else if (r->err == -ENOMEM)
+		snprintf(text, size,
+			 "Linux %s has no memory for %s, perhaps by the limit of mleak's control "
+			 "group; give a smaller --ring-size",
+			 f->release,
+			 r->stage == REFUSED_PROBES ? "the probes" : "mleak's BPF programs");
 	else
 		snprintf(text, size,
 			 "Linux %s refused %s (%s); MLEAK_LIBBPF_LOG=1 in the environment shows "

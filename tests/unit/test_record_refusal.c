@@ -97,6 +97,10 @@ static void verifiers_are_told_from_permissions(void **state)
 	assert_string_equal(why(&root, &r),
 			    "Linux 6.1.0-18-amd64 refused mleak's BPF programs (EINVAL); "
 			    "MLEAK_LIBBPF_LOG=1 in the environment shows libbpf's messages");
+	r.err = -ENOMEM;
+	assert_string_equal(why(&root, &r),
+			    "Linux 6.1.0-18-amd64 has no memory for mleak's BPF programs, perhaps "
+			    "by the limit of mleak's control group; give a smaller --ring-size");
 }
 
 static void missing_btf_is_no_ended_process(void **state)
