@@ -27,10 +27,11 @@ struct preload_range {
 
 /* What is found out once, before anything is recorded. */
 struct preload_state {
-	bool ready;	/* the functions are known, and whether we record */
-	bool guards;	/* blocks have guard bytes, see guard.h */
-	bool passed_by; /* the program has a malloc of its own, which is called in place of ours */
-	uint32_t pid;	/* that is recorded */
+	bool ready;	 /* the functions are known, and whether we record */
+	bool guards;	 /* blocks have guard bytes, see guard.h */
+	bool own_malloc; /* the program has a malloc of its own, which is called in place of ours */
+	bool passed_by;	 /* the same, until that has called ours */
+	uint32_t pid;	 /* that is recorded */
 	uint32_t program; /* as preload_process.program */
 	struct preload_process *process;
 	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */

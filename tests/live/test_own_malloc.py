@@ -30,6 +30,53 @@ int main(void)
 }
 """
 
+# As chromium's: it maps memory with its lock held, which no thread takes twice.
+LOCKED = """#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define APART __attribute__((noipa))
+static int locked;
+APART void *malloc(size_t size)
+{
+	size_t bytes = (size + 4095 + 16) & ~(size_t)4095;
+	char *block;
+	while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
+		;
+	block = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(block, bytes, PROT_READ | PROT_WRITE);
+	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+	*(size_t *)block = size;
+	return block + 16;
+}
+APART void free(void *block) { (void)block; }
+APART void *calloc(size_t nr, size_t size) { return memset(malloc(nr * size), 0, nr * size); }
+APART void *realloc(void *old, size_t size)
+{
+	void *block = malloc(size);
+	if (old)
+		memcpy(block, old, size < *(size_t *)((char *)old - 16) ? size : *(size_t *)((char *)old - 16));
+	return block;
+}
+void *volatile kept;
+static void *run(void *arg)
+{
+	kept = malloc(47);
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[7];
+	alarm(30);
+	for (int i = 0; i < 7; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	for (int i = 0; i < 7; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
 
 class OwnMallocTest(PreloadCase):
     def record_program(self, *argv, options=()):
@@ -51,6 +98,14 @@ class OwnMallocTest(PreloadCase):
         trace, said = self.record_program(self.compile("own", SOURCE))
         self.check(trace, said, 1)
         self.assertEqual(self.mleak("report", "--fail-on-leak", "--strict", trace).status, 2)
+
+    def test_one_that_maps_memory_with_its_lock_held(self):
+        """Then nothing may call it: a thread's first event is to be told, where its stack must be found."""
+        trace, said = self.record_program(self.compile("locked", LOCKED, "-pthread"))
+        self.assertIn("1 program has a malloc of its own", said)
+        totals = json.loads(self.mleak("report", "--format=json", trace).out)["totals"]
+        self.assertGreaterEqual(totals["allocated"]["blocks"], 7)
+        self.assertIn("complete stacks 100.0 %", self.report(trace))
 
     def test_programs_that_a_shell_begins(self):
         program = self.compile("own", SOURCE)

@@ -1,9 +1,11 @@
 /* thread_state.c - what a thread knows of itself by the C library: its variables, its stack */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "record/libpreload/event/thread_ring.h"
 
@@ -52,6 +54,63 @@ void preload_give_memory_back(void *memory, size_t bytes)
 	preload_real.munmap(memory, bytes);
 }
 
+/* A number of /proc/self/maps as it is read byte by byte. */
+static bool add_digit(uint64_t *number, char c)
+{
+	unsigned int digit = (unsigned int)(c - (c >= 'a' ? 'a' - 10 : '0'));
+
+	if (digit > 15)
+		return false;
+	*number = *number << 4 | digit;
+	return true;
+}
+
+/* Where the memory that holds @at begins, by the bytes of /proc/self/maps at @fd.  0: not known. */
+static uint64_t mapping_begin(int fd, uint64_t at)
+{
+	enum { START, END, REST } in = START;
+	uint64_t start = 0, end = 0;
+	char text[512];
+	long got;
+
+	while ((got = preload_syscall(SYS_read, fd, (long)text, sizeof(text), 0)) > 0)
+		for (long i = 0; i < got; i++) {
+			if (text[i] == '\n') {
+				in = START;
+				start = end = 0;
+			} else if (in == START && !add_digit(&start, text[i])) {
+				in = END;
+			} else if (in == END && !add_digit(&end, text[i])) {
+				in = REST;
+				if (at >= start && at < end)
+					return start;
+			}
+		}
+	return 0;
+}
+
+/* The same as pthread_getattr_np() tells, which calls malloc: this thread may hold the lock of the
+ * program's own, as when that has called mmap.  Above its stack glibc has the thread's variables.
+ */
+static void find_stack_below(uint64_t tcb)
+{
+	const uint64_t sp = (uint64_t)__builtin_frame_address(0);
+	int fd = (int)preload_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps",
+				      O_RDONLY | O_CLOEXEC, 0);
+	uint64_t lo;
+
+	if (fd < 0)
+		return;
+	lo = mapping_begin(fd, sp);
+	preload_syscall(SYS_lseek, fd, 0, SEEK_SET, 0);
+	/* another mapping of the same thread: it runs on a stack of its own */
+	if (lo && tcb > sp && mapping_begin(fd, tcb) == lo) {
+		preload_self.stack_lo = lo;
+		preload_self.stack_hi = tcb;
+	}
+	preload_syscall(SYS_close, fd, 0, 0, 0);
+}
+
 void thread_ring_find_stack(uint32_t tid)
 {
 	extern void *__libc_stack_end __attribute__((weak));
@@ -71,6 +130,8 @@ void thread_ring_find_stack(uint32_t tid)
 			room = limit.rlim_cur;
 		self->stack_hi = &__libc_stack_end ? (uint64_t)__libc_stack_end : 0;
 		self->stack_lo = self->stack_hi > room ? self->stack_hi - room : self->stack_hi;
+	} else if (preload_state.own_malloc) {
+		find_stack_below((uint64_t)__builtin_thread_pointer());
 	} else if (!preload_real.pthread_getattr_np(pthread_self(), &attr)) {
 		if (!pthread_attr_getstack(&attr, &lo, &size)) {
 			uint64_t tcb = (uint64_t)__builtin_thread_pointer();

@@ -152,7 +152,7 @@ void preload_find(void)
 	find_range((uint64_t)(uintptr_t)preload_real.malloc, &preload_state.allocator);
 	find_range((uint64_t)(uintptr_t)clock_gettime, &preload_state.libc);
 	find_range((uint64_t)(uintptr_t)preload_find, &preload_state.own);
-	preload_state.passed_by = is_passed_by();
+	preload_state.passed_by = preload_state.own_malloc = is_passed_by();
 #ifndef PRELOAD_STATIC
 	preload_find_operators();
 #endif
