@@ -181,6 +181,14 @@ static void print_answer(FILE *out, const struct report_data *export,
 	size_t growing, shown = 0;
 	double sum = growth_of_rows(rows, &growing);
 
+	if (!growing && replay_lost(export->leaks)) {
+		fprintf(out,
+			"  growing        nothing was seen, but %s %s lost: what grew may be among "
+			"them\n",
+			text_number(number, replay_lost(export->leaks)),
+			replay_lost(export->leaks) == 1 ? "event was" : "events were");
+		return;
+	}
 	if (!growing) {
 		fputs("  growing        nothing: no stack had more after each quarter of the "
 		      "recording, and kept its old blocks\n",
@@ -245,10 +253,19 @@ void print_growth_verdict(FILE *out, const struct report_data *export,
 			  const struct growth_rows *rows)
 {
 	const char *why_not = why_not_told(export);
+	const uint64_t lost = replay_lost(export->leaks);
+	char number[TEXT_NUMBER_MAX];
 
-	if (why_not)
+	if (why_not) {
 		fprintf(out, "growing: not told of %s", why_not);
-	else if (!print_growing(out, export, rows))
+		return;
+	}
+	if (print_growing(out, export, rows))
+		return;
+	if (lost)
+		fprintf(out, "nothing was seen to grow all the time, but %s %s lost",
+			text_number(number, lost), lost == 1 ? "event was" : "events were");
+	else
 		fputs("nothing grew all the time", out);
 }
 

@@ -36,6 +36,19 @@ class GateCase(Case):
         return result.err
 
 
+class GrowthTest(GateCase):
+    """Where events are missing, it is not known that nothing grew."""
+
+    def answer(self, trace):
+        return self.report(trace).rstrip().splitlines()[-1]
+
+    def test_what_was_lost_may_have_grown(self):
+        self.assertIn("nothing grew all the time; ", self.answer(self.trace(forge.small(LEAK))))
+        self.assertIn("nothing was seen to grow all the time, but 1 event was lost; ",
+                      self.answer(self.lossy(LEAK, {ALLOCS: 1})))
+        self.assertIn(", but 3 events were lost; ", self.answer(self.lossy(LEAK, {FREES: 3})))
+
+
 class FailureTest(GateCase):
     """1 is for leaks: what fails otherwise is 2."""
 
