@@ -93,6 +93,14 @@ $(O)/tests/bench/cfi $(ORACLE): $(O)/%: $(O)/%.o $(CFI_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# What makes the calls that a unit test traces.
+$(O)/tests/unit/allocator_calls: tests/unit/allocator_calls.c
+	$(call say,SAMPLE,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE $(SAMPLE_FLAGS) -o $@ $< -ldl
+
+$(O)/tests/unit/test_record_returns_steps: | $(O)/tests/unit/allocator_calls
+
 ## acceptance-cfi: compare all call frame information of this machine with libdw's and readelf's
 acceptance-cfi: deps
 	$(Q)$(SUBMAKE) $(ORACLE)

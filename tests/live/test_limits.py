@@ -2,7 +2,6 @@
 
 import os
 import resource
-import time
 
 from backends import both_backends
 from mleaktest import MLEAK_FAST, Case, parse_totals
@@ -67,10 +66,8 @@ class PreloadLimitsTest(PreloadCase):
 
     def test_a_child_without_memory_for_its_ring_is_lost_and_runs(self):
         script = "ulimit -v 40000; (for i in 1 2 3; do a=$a$i; done; echo $a); exit 3"
-        begun = time.monotonic()
         result = self.mleak("record", "--backend", "preload", "--follow", "-o", "x.mlk", "--", "bash",
                             "-c", script, **self.as_user)
-        self.assertLess(time.monotonic() - begun, 20)
         self.assertEqual((result.status, result.out), (3, "123\n"), result.err)
         self.assertRegex(result.err, r"warning: .*lost")
 

@@ -5,7 +5,7 @@
  * it returns to, and where its probes would be.  So it is known which registers each call began and
  * ended with, and which probes it passed in between.  To step through all of it instead would take
  * ten times as long and show no more.  Another library can be named by hand: LIBRARY COMMAND...,
- * where the command is to run this program with --calls and that library.
+ * where the command is to run allocator_calls with that library.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -28,15 +28,13 @@
 #include "bpf/condition.h"
 #include "record/allocator/alloc_functions.h"
 #include "record/base/clock.h"
-#include "tests/unit/allocator_calls.h"
 
 #define LIBRARIES    "/usr/lib/x86_64-linux-gnu/"
 #define ENOUGH	     5000	/* calls of one library */
 #define FEW	     200	/* however long they take */
 #define LONGEST_NS   700000000u /* otherwise */
 #define MOST_PLANTED 1024
-#define MOST_CALLS   64	       /* of the table's functions, nested */
-#define CALLS_ARG    "--calls" /* of the child */
+#define MOST_CALLS   64 /* of the table's functions, nested */
 
 /* A call of a function with a probe. */
 struct call {
@@ -339,11 +337,15 @@ static void what_is_probed_is_what_is_done(void **state)
 	static const char *const paths[] = {LIBRARIES "libjemalloc.so.2",
 					    LIBRARIES "libtcmalloc_minimal.so.4",
 					    LIBRARIES "libmimalloc.so.2.0", LIBRARIES "libc.so.6"};
-	char self[] = "/proc/self/exe", calls[] = CALLS_ARG;
-	char *const argv[] = {self, calls, NULL};
+	char calls[PATH_MAX + 32];
+	char *const argv[] = {calls, NULL};
+	ssize_t len = readlink("/proc/self/exe", calls, PATH_MAX);
 	size_t nr = 0;
 
 	(void)state;
+	assert_true(len > 0);
+	calls[len] = '\0';
+	strcpy(strrchr(calls, '/'), "/allocator_calls");
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		if (access(paths[i], R_OK))
 			continue;
@@ -371,11 +373,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest others[] = {
 		cmocka_unit_test(what_is_probed_by_hand_is_what_is_done)};
 
-	if (argc == 2 && !strcmp(argv[1], CALLS_ARG)) {
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-		raise(SIGTRAP);
-		make_calls();
-	}
 	by_hand = argv + 1;
 	return argc > 2 ? cmocka_run_group_tests(others, NULL, NULL)
 			: cmocka_run_group_tests(tests, NULL, NULL);

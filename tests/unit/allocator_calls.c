@@ -1,13 +1,15 @@
-/* allocator_calls.h - a program that calls all the functions of its allocator, without end */
-#ifndef TESTS_ALLOCATOR_CALLS_H
-#define TESTS_ALLOCATOR_CALLS_H
-
+/* allocator_calls.c - a program that calls all the functions of its allocator, without end
+ *
+ * test_record_returns_steps traces it.  It is never sanitized: a sanitizer brings an allocator.
+ */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 
 #define MOST_BLOCKS 512
 
@@ -188,4 +190,9 @@ static _Noreturn void make_calls(void)
 	}
 }
 
-#endif
+int main(void)
+{
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGTRAP);
+	make_calls();
+}
