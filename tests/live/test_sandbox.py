@@ -35,6 +35,9 @@ class SandboxTest(FaultCase):
             ["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "set confirm off", *commands],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             timeout=3 * LONG)
+        # gdb 13 has no room for the registers of processors with AMX, and calls nothing there.
+        if "Couldn't write extended state status" in result.stdout:
+            self.skipTest("gdb cannot write the registers of this processor")
         threads = len(os.listdir("/proc/%d/task" % pid))
         found = [[int(n) for n in re.findall(r"^\$\d+ = (-?\d+)$", part, re.M)]
                  for part in result.stdout.split(":next\n")[1:]]
