@@ -93,6 +93,13 @@ int allocators_find(struct allocators *a, const struct target *t,
 void allocators_find_in(struct allocators *a, const struct target *t, const struct mlk_mapping *m,
 			const struct allocator_opts *opts);
 
+/* Functions that allocate, by the names under which allocators are built; malloc is the first. */
+#define ALLOCATOR_NAMES 9
+extern const char *const allocator_names[ALLOCATOR_NAMES];
+
+/* Is a function probed of the file that @m is a mapping of? */
+bool allocators_probe_file(const struct allocators *a, const struct mlk_mapping *m);
+
 /* Where nothing is probed, as the preloaded library records: say once that a process has an
  * allocator under another name than malloc, which the library does not see. */
 void allocators_tell_of_prefixed(const struct target *t);

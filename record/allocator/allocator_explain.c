@@ -91,23 +91,12 @@ int allocators_tell_of_left(const struct allocators *a)
 	return 0;
 }
 
-static bool has_probes(const struct allocators *a, const struct mlk_mapping *m)
-{
-	for (size_t i = 0; i < a->nr; i++)
-		if (a->v[i].code.inode == m->inode && a->v[i].code.dev_major == m->dev_major &&
-		    a->v[i].code.dev_minor == m->dev_minor)
-			return true;
-	return false;
-}
-
 void allocators_tell_of_others(const struct allocators *a, const struct target *t,
 			       const struct loaded_objects *objects, const char *what_to_do)
 {
-	/* as tikv-jemallocator, mimalloc and others are built into a program */
-	static const char *const names[] = {"_rjem_malloc",   "je_malloc", "mi_malloc",
-					    "rpmalloc",	      "sn_malloc", "tc_malloc",
-					    "scalable_malloc"};
-	enum { NR = sizeof(names) / sizeof(names[0]) };
+	/* Not malloc; nor dlmalloc, which libffi has for code that it makes. */
+	const char *const *names = allocator_names + 2;
+	enum { NR = ALLOCATOR_NAMES - 2 };
 	static bool told;
 
 	for (size_t i = 0; i < objects->nr && !told && !t->hushed; i++) {
@@ -115,10 +104,10 @@ void allocators_tell_of_others(const struct allocators *a, const struct target *
 		struct elf_function found[NR] = {0};
 		const struct elf_names search = {names, NR, found};
 
-		if (has_probes(a, m))
+		if (allocators_probe_file(a, m))
 			continue;
 		module_functions(t, m, ELF_EXPORTED, &search);
-		if (i == 0) /* the program; all tables of all libraries would take long */
+		if (m == objects->program) /* all tables of all libraries would take long */
 			module_functions(t, m, ELF_ALL, &search);
 		for (size_t k = 0; k < NR && !told; k++) {
 			if (!found[k].found)

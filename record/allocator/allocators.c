@@ -10,6 +10,11 @@
 #include "record/module/module_table.h"
 #include "record/target/link_map.h"
 
+/* tikv-jemallocator, mimalloc and others are built into a program. */
+const char *const allocator_names[ALLOCATOR_NAMES] = {"malloc",	   "dlmalloc",	"_rjem_malloc",
+						      "je_malloc", "mi_malloc", "rpmalloc",
+						      "sn_malloc", "tc_malloc", "scalable_malloc"};
+
 bool alloc_object_same(const struct alloc_object *a, const struct alloc_object *b)
 {
 	if (!maps_same_file(&a->code, &b->code) || a->nr != b->nr)
@@ -19,6 +24,14 @@ bool alloc_object_same(const struct alloc_object *a, const struct alloc_object *
 		    a->sites[i].by_ret != b->sites[i].by_ret)
 			return false;
 	return true;
+}
+
+bool allocators_probe_file(const struct allocators *a, const struct mlk_mapping *m)
+{
+	for (size_t i = 0; i < a->nr; i++)
+		if (maps_same_file(&a->v[i].code, m))
+			return true;
+	return false;
 }
 
 /* Has @a an object like @o? */

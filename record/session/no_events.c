@@ -13,13 +13,6 @@
 #include "record/session/session.h"
 #include "record/target/link_map.h"
 
-/* Functions that allocate, by the names under which allocators are built. */
-static const char *const names[] = {"malloc",	 "_rjem_malloc",    "je_malloc",
-				    "mi_malloc", "tc_malloc",	    "rpmalloc",
-				    "sn_malloc", "scalable_malloc", "dlmalloc"};
-
-#define NR_NAMES (sizeof(names) / sizeof(names[0]))
-
 /* What proc(5) calls its state, a letter; 0: not known.  In *@ticks the CPU time it has used. */
 static char read_stat(const struct target *t, uint64_t *ticks)
 {
@@ -58,19 +51,19 @@ static bool is_probed(const struct allocators *a, const struct mlk_mapping *m, c
 	return false;
 }
 
-/* The first of names[] that the file of @m defines and that is not probed; NULL: none. */
+/* The first of allocator_names[] that the file of @m defines and that is not probed; NULL: none. */
 static const char *unprobed(const struct target *t, const struct allocators *a,
 			    const struct mlk_mapping *m)
 {
-	struct elf_function found[NR_NAMES] = {0};
-	const struct elf_names search = {names, NR_NAMES, found};
+	struct elf_function found[ALLOCATOR_NAMES] = {0};
+	const struct elf_names search = {allocator_names, ALLOCATOR_NAMES, found};
 	const char *name = NULL;
 
 	module_functions(t, m, ELF_EXPORTED, &search);
 	module_functions(t, m, ELF_ALL, &search);
-	for (size_t i = 0; !name && i < NR_NAMES; i++)
-		if (found[i].found && !is_probed(a, m, names[i]))
-			name = names[i];
+	for (size_t i = 0; !name && i < ALLOCATOR_NAMES; i++)
+		if (found[i].found && !is_probed(a, m, allocator_names[i]))
+			name = allocator_names[i];
 	return name;
 }
 

@@ -6,14 +6,6 @@
 #include "mleak.h"
 #include "record/session/session.h"
 
-static bool is_probed(const struct allocators *a, const struct mlk_mapping *m)
-{
-	for (size_t i = 0; i < a->nr; i++)
-		if (maps_same_file(&a->v[i].code, m))
-			return true;
-	return false;
-}
-
 /* Note the file of @m.  False: it was before, or there is no room. */
 static bool note(struct unprobed *u, const struct mlk_mapping *m)
 {
@@ -37,7 +29,8 @@ static void tell(struct session *s, const struct process *p, const struct maps *
 		struct allocators found;
 
 		if (!(m->perms & MLK_PERM_X) || !m->inode || target_is_libc(m->path) ||
-		    (loader && maps_same_file(loader, m)) || is_probed(&p->allocators, m))
+		    (loader && maps_same_file(loader, m)) ||
+		    allocators_probe_file(&p->allocators, m))
 			continue;
 		allocators_find_in(&found, &p->target, m, &s->allocator_opts);
 		if (found.nr && note(&s->unprobed, m))

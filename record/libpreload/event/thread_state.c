@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -89,16 +91,29 @@ static uint64_t mapping_begin(int fd, uint64_t at)
 	return 0;
 }
 
+/* Is the page below a thread's stack, which nobody can read, a mapping of its own?  From glibc 2.42
+ * on it is none (MADV_GUARD_INSTALL), and what is below it may be of the same mapping. */
+static bool has_guard_mapping(void)
+{
+	extern const char *gnu_get_libc_version(void) __attribute__((weak));
+	const char *version = gnu_get_libc_version ? gnu_get_libc_version() : "";
+
+	return strncmp(version, "2.", 2) != 0 || strtol(version + 2, NULL, 10) < 42;
+}
+
 /* The same as pthread_getattr_np() tells, which calls malloc: this thread may hold the lock of the
  * program's own, as when that has called mmap.  Above its stack glibc has the thread's variables.
- */
+ * Where it is not known how far the stack reaches, it stays unknown. */
 static void find_stack_below(uint64_t tcb)
 {
 	const uint64_t sp = (uint64_t)__builtin_frame_address(0);
-	int fd = (int)preload_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps",
-				      O_RDONLY | O_CLOEXEC, 0);
 	uint64_t lo;
+	int fd;
 
+	if (!has_guard_mapping())
+		return;
+	fd = (int)preload_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps",
+				  O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return;
 	lo = mapping_begin(fd, sp);
