@@ -8,7 +8,7 @@ import unittest
 
 from mleaktest import needs_bpf, read_line
 from test_heap import pages_at_rest, pages_of
-from test_heap_jemalloc import JemallocCase
+from test_heap_jemalloc import CHURNING, JemallocCase
 from test_resident import rollup
 
 LIBRARY = "libtcmalloc_minimal.so.4"
@@ -98,9 +98,9 @@ class TcmallocTest(TcmallocCase):
                 self.assert_lost(trace, lost)
                 self.assertGreaterEqual(held, told["kept"][0])
                 continue
-            # what only registers hold seems lost, which is told, and more where passes differ
+            # what only registers hold seems lost, and more where passes differ, which is told
             reach = self.document(trace)["reach"][0]
-            doubtful = reach["running_threads"] if reach["settled"] else 23
+            doubtful = CHURNING if reach["settled"] else 23
             self.assertLessEqual(self.lost(trace)[0], lost[0] + ITS_OWN[0] + doubtful)
 
     def test_options_of_the_library(self):

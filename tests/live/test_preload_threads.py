@@ -4,12 +4,13 @@ counted."""
 
 import os
 import signal
+import time
 
 import test_filters_threads
 import test_preload_family
 import test_thread_accounts
 import test_trigger_life
-from mleaktest import MLEAK_FAST, parse_totals, read_line
+from mleaktest import MLEAK_FAST, parse_totals, read_line, wait_until
 from test_preload_filters import PreloadFilterCase
 from test_preload_handlers import STEPS
 from test_thread_accounts import NONE, WORK, Amount, Truth, amount
@@ -252,8 +253,16 @@ MANY = r"""
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-static unsigned long blocks, threads, together;
+static unsigned long blocks, threads, together, asking;
 static pthread_barrier_t all;
+/* Wait for a line. */
+static void ask(unsigned long i)
+{
+	printf("%lu\n", i + 1);
+	fflush(stdout);
+	while (getchar() > '\n')
+		;
+}
 static void *run(void *arg)
 {
 	void **mine = malloc(blocks * sizeof(void *));
@@ -268,7 +277,8 @@ static void *run(void *arg)
 }
 int main(int argc, char **argv)
 {
-	threads = atol(argv[1]), blocks = atol(argv[2]), together = argc > 3;
+	threads = atol(argv[1]), blocks = atol(argv[2]);
+	together = argc > 3 && *argv[3] == 't', asking = argc > 3 && *argv[3] == 'a';
 	pthread_t *t = calloc(threads, sizeof(*t));
 	pthread_attr_t small;
 	pthread_attr_init(&small);
@@ -279,6 +289,8 @@ int main(int argc, char **argv)
 			return 1;
 		if (!together)
 			pthread_join(t[i], NULL);
+		if (asking && i % 2000 == 1999)
+			ask(i);
 	}
 	for (unsigned long i = 0; together && i < threads; i++)
 		pthread_join(t[i], NULL);
@@ -293,6 +305,11 @@ class ManyTest(CountsCase):
 
     def run_many(self, *args):
         return self.record(self.compile("many", MANY), *args, options=self.FILTER)[0]
+
+    def turns(self, process):
+        """How often its first thread ran."""
+        with open("/proc/%d/schedstat" % process.pid) as schedstat:
+            return int(schedstat.read().split()[2])
 
     def test_eight_threads_fill_the_table(self):
         """What finds no place is counted as that, and all else is as the threads did it."""
@@ -313,7 +330,16 @@ class ManyTest(CountsCase):
         self.assertEqual(self.unkept(trace).nr, 0)
 
     def test_more_threads_one_after_the_other_than_there_are_accounts(self):
-        trace = self.run_many("20000", "8")
+        mleak, trace = self.launch(*self.FILTER, argv=(self.compile("many", MANY), "20000", "8", "ask"))
+        for nr in range(2000, 20001, 2000):
+            self.assertEqual(read_line(mleak), str(nr))
+            # it reads the accounts when 1,024 more threads were there, but no more than five times a
+            # second; and has had its turns
+            begin, turns = time.monotonic(), self.turns(mleak)
+            wait_until(lambda: time.monotonic() - begin > 0.4 and self.turns(mleak) > turns + 5,
+                       "a recorder that runs")
+            mleak.stdin.write(b"\n")
+        self.assertEqual(self.finish(mleak).status, 0)
         self.assertEqual(self.sum_of(trace, "allocated").blocks + self.unkept(trace).nr, 160000)
         # the recorder took some out in time: there are 8,192
         self.assertGreater(self.sum_of(trace, "allocated").blocks, 8 * 8192)
