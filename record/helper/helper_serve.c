@@ -88,8 +88,9 @@ static pid_t status_of(pid_t pid, const char *name)
  * parent may have ended. */
 static bool has_memory(const struct server *s, pid_t pid)
 {
+	const struct target t = {.pid = pid, .task = pid, .pidfd = -1};
 	struct maps maps = {0};
-	bool has = s->opts->memory_inode && pid != s->recorder && !maps_read(&maps, pid) &&
+	bool has = s->opts->memory_inode && pid != s->recorder && !target_read_maps(&t, &maps) &&
 		   maps_have_file(&maps, s->opts->memory_dev, s->opts->memory_inode);
 
 	maps_release(&maps);

@@ -114,9 +114,20 @@ extern uint8_t preload_mode;
 
 extern struct preload_settings preload_settings;
 
-/* map_shared.c: map the recorder's memory, which is open as descriptor @fd, and close that; fills
- * preload_settings, except for the filter.  NULL: it is not that. */
+/* map_shared.c: map the recorder's memory, which is open as descriptor @fd; fills preload_settings,
+ * except for the filter.  NULL: it is not that. */
 struct preload_header *preload_map(int fd, uint64_t nonce);
+
+#define PRELOAD_HANDED_DOWN 100 /* descriptors above this are hardly ever used by a program */
+
+/* Close the descriptors that it was, or may have been, mapped by: the one @opened here, and the one
+ * @inherited; -1: there is none.  If the program is @recorded, one stays open where it, or what it
+ * begins as another user, could not open the memory again. */
+void preload_keep(int opened, int inherited, bool recorded);
+
+/* The one that stayed open, -1: there is none, or none any more; and which number it had. */
+int preload_kept(void);
+int preload_kept_as(void);
 
 /* Where children are not recorded: @nr more were begun by this process. */
 void preload_count_children(int nr);
@@ -212,6 +223,9 @@ struct preload_header *preload_rejoin(void);
 
 /* The memory, also in a child of fork() that has made no call yet. */
 struct preload_header *preload_followed(void);
+
+/* The same where this process is not recorded, but programs that it begins are. */
+struct preload_header *preload_left_alone(void);
 
 /* thread_ring.c: this thread is a child's only one, and all its rings are its parent's.  False: it
  * is in the middle of an event. */

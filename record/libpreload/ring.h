@@ -168,7 +168,7 @@ struct preload_header {
 	uint32_t follow;		    /* children are recorded, too */
 	uint32_t recorder_pid, recorder_fd; /* where the memory is found again after an exec */
 	uint32_t guard;			    /* blocks are to have guard bytes */
-	uint32_t unused_setting;
+	uint32_t waits_at_fork;	      /* a child waits for its go at once, not at its first event */
 	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
 	struct preload_filter filter; /* its beginning: before the command's go */
 	uint64_t unused[13];

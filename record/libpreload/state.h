@@ -15,7 +15,7 @@
 struct preload_settings {
 	struct preload_sizes sizes;
 	uint32_t stack_limit, clock;
-	uint32_t follow, recorder_pid, recorder_fd, guard;
+	uint32_t follow, waits_at_fork, recorder_pid, recorder_fd, guard;
 	uint64_t block_ns;
 	struct preload_filter filter;
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 #include "record/preload/ring/preload_clock.h"
 #include "record/preload/shared_memory.h"
 #include "record/preload/wakeup.h"
+#include "record/privilege/privileges.h"
 #include "record/ptrace/launch.h"
 
 #define GIVE_BACK_NS 20000000u /* between looks for ended threads */
@@ -108,6 +110,8 @@ static int fill_memory(struct preload *p, const struct preload_opts *opts)
 	h->clock = p->clock.is_tsc ? PRELOAD_CLOCK_TSC : PRELOAD_CLOCK_MONOTONIC;
 	h->block_ns = opts->block_ns;
 	h->follow = opts->follow;
+	/* Until it becomes another user: then, before an exec, nobody else may examine it. */
+	h->waits_at_fork = !geteuid() && !privileges_has(CAP_SYS_PTRACE);
 	h->guard = opts->guard;
 	filters_set_preload(opts->filters, &h->filter);
 	h->all_threads = opts->filters->choose == CHOOSE_RECORDED;

@@ -225,12 +225,12 @@ static void unmet(void *ctx, pid_t pid)
 }
 
 /* It may have rights that the recorder gave up, but not the helper. */
-static bool read_all_maps(void *ctx, pid_t pid, struct maps *maps)
+static int read_all_maps(void *ctx, pid_t pid, struct maps *maps)
 {
 	const struct session *s = ctx;
 	const struct target t = {.pid = pid, .task = pid, .helper = s->helper};
 
-	return !target_read_maps(&t, maps);
+	return target_read_maps(&t, maps);
 }
 
 static uint64_t start_of(void *ctx, pid_t pid)

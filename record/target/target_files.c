@@ -9,13 +9,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "record/target/as_owner.h"
 #include "record/target/link_map.h"
 #include "record/target/target.h"
+
+static bool is_denied(int err)
+{
+	return err == -EACCES || err == -EPERM;
+}
 
 /* Is the helper, where there is one, to try what failed with @err? */
 static bool is_refused(const struct target *t, int err)
 {
-	return t->helper && (err == -EACCES || err == -EPERM);
+	return t->helper && is_denied(err);
 }
 
 static struct helper_task task_of(const struct target *t)
@@ -33,6 +39,17 @@ static int own_file(const struct target *t, int fd)
 		return fd;
 	close(fd);
 	return -ESRCH;
+}
+
+/* Open @path, of the process; where there is no helper that does that, as its owner if need be. */
+static int open_file(const struct target *t, const char *path, int flags)
+{
+	int fd = own_file(t, open(path, flags | O_CLOEXEC));
+
+	if (t->helper || !is_denied(fd))
+		return fd;
+	fd = as_owner_open(t->task, path, flags | O_CLOEXEC);
+	return fd < 0 ? fd : own_file(t, fd);
 }
 
 int target_open_file(const struct target *t, enum helper_file file)
@@ -54,7 +71,7 @@ int target_open_file(const struct target *t, enum helper_file file)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)t->task, files[file].name);
-	fd = own_file(t, open(path, files[file].flags | O_CLOEXEC));
+	fd = open_file(t, path, files[file].flags);
 	if (is_refused(t, fd))
 		return helper_open(t->helper, &of, file);
 	/* with the mount option hidepid=2 it looks as if there were no such process */
@@ -80,6 +97,11 @@ int target_read_syscall(const struct target *t, pid_t tid, char *text, size_t si
 	close(fd);
 	if (is_refused(t, err))
 		return helper_syscall(t->helper, &of, text, size);
+	if (is_denied(err)) {
+		snprintf(text, size, "/proc/%d/syscall", (int)tid);
+		len = as_owner_read(tid, text, text, size - 1);
+		err = len < 0 ? (int)len : 0;
+	}
 	text[len > 0 ? len : 0] = '\0';
 	return err;
 }
@@ -203,6 +225,19 @@ uint64_t target_auxv(const struct target *t, uint64_t type)
 	return 0;
 }
 
+/* As target_read_memory(), as the process's owner. */
+static int read_as_owner(const struct target *t, uint64_t addr, void *to, size_t len)
+{
+	int fd = target_open_file(t, HELPER_MEM);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = pread(fd, to, len, (off_t)addr);
+	close(fd);
+	return n == (ssize_t)len ? 0 : -EFAULT;
+}
+
 int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len)
 {
 	struct iovec local = {.iov_base = to, .iov_len = len};
@@ -214,5 +249,7 @@ int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t l
 
 	if (!err && target_is_reaped(t))
 		return -ESRCH; /* it may have been another's memory */
-	return is_refused(t, err) ? helper_read(t->helper, &of, addr, to, len) : err;
+	if (is_refused(t, err))
+		return helper_read(t->helper, &of, addr, to, len);
+	return is_denied(err) ? read_as_owner(t, addr, to, len) : err;
 }

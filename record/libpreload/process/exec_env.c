@@ -8,16 +8,15 @@
 
 #include "record/libpreload/guard/guard.h"
 
-#define HANDED_DOWN 100 /* descriptors above this are hardly ever used by a program */
-
 /* An environment with what the library needs; mapped, because malloc may be locked. */
 struct scratch {
 	size_t bytes;
-	int fd; /* of the shared memory; -1: the program opens it by itself */
+	int fd; /* of the shared memory, to be closed; -1: the program opens it by itself, or has
+		   it by one that stays open */
 	struct preload_header *header;
 	struct preload_process *process; /* that becomes the program; NULL: a child does */
 	char *const *env;
-	char memory[96];
+	char memory[112];
 	char preload[]; /* "LD_PRELOAD=..." and then the pointers */
 };
 
@@ -58,18 +57,46 @@ int preload_reopen(uint32_t pid, uint32_t number)
 	return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
 }
 
-/* The shared memory again, for the program that comes next in this process. */
-static int hand_down(void)
+static int reopen(void)
 {
-	int low = preload_reopen(preload_settings.recorder_pid, preload_settings.recorder_fd), fd;
+	return preload_reopen(preload_settings.recorder_pid, preload_settings.recorder_fd);
+}
 
-	if (low < 0)
+/* The shared memory again, for the program that comes next in this process; @opened is closed.
+ * Another user than the recorder's has it by what stayed open: here, or in the parent if this is a
+ * child that closed all. */
+static int hand_down(int opened)
+{
+	int from = opened >= 0 ? opened : preload_kept(), fd;
+
+	if (from < 0 && preload_kept_as() >= 0)
+		from = opened = preload_reopen((uint32_t)getppid(), (uint32_t)preload_kept_as());
+	if (from < 0)
 		return -1;
-	fd = fcntl(low, F_DUPFD, HANDED_DOWN);
+	fd = fcntl(from, F_DUPFD, PRELOAD_HANDED_DOWN);
 	if (fd < 0)
-		fd = dup(low);
-	close(low);
+		fd = dup(from);
+	if (opened >= 0)
+		close(opened);
 	return fd;
+}
+
+/* The same for all that comes next, where the program cannot, or perhaps cannot, open it by itself.
+ * Root's may be a static one that begins another as another user.  -1: it can. */
+static int hand_on(struct scratch *s, bool other_process)
+{
+	int opened = preload_kept_as() >= 0 ? reopen() : -1, fd = preload_kept();
+
+	if (preload_kept_as() < 0)
+		return -1;
+	if (opened >= 0 && other_process) {
+		close(opened);
+		return -1;
+	}
+	if (opened < 0 && fd >= 0 && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+		return fd; /* as this program got it */
+	s->fd = hand_down(opened);
+	return s->fd;
 }
 
 static bool is_preload(const char *entry)
@@ -102,6 +129,8 @@ static struct preload_header *wanted(bool other_process)
 {
 	struct preload_header *h = preload_followed();
 
+	if (!h)
+		h = preload_left_alone();
 	if (!h && !other_process)
 		h = preload_is_parent() ? own_memory() : NULL;
 	return h && !preload_is_over(h) ? h : NULL;
@@ -109,17 +138,22 @@ static struct preload_header *wanted(bool other_process)
 
 /* What names the memory, into s->memory; @counted: the program's start is counted here.  False: it
  * could not be opened. */
-static bool tell(struct scratch *s, const struct preload_header *h, bool counted)
+static bool tell(struct scratch *s, const struct preload_header *h, bool counted,
+		 bool other_process)
 {
 	const struct preload_settings *set = &preload_settings;
 	char *end = put(s->memory, PRELOAD_ENV "=");
+	int fd;
 
 	s->fd = -1;
 	if (set->follow) {
+		fd = hand_on(s, other_process);
 		end = put_number(put(end, "@"), set->recorder_pid, 10);
 		end = put_number(put(end, ","), set->recorder_fd, 10);
+		if (fd >= 0)
+			end = put_number(put(end, "+"), (uint64_t)fd, 10);
 	} else {
-		s->fd = hand_down();
+		s->fd = hand_down(reopen());
 		end = put_number(end, (uint64_t)s->fd, 10);
 	}
 	end = put_number(put(end, ","), h->nonce, 16);
@@ -150,7 +184,8 @@ static void leave(struct preload_header *h, char *const *env)
 }
 
 /* @env with LD_PRELOAD and our variable.  NULL: it cannot be. */
-static struct scratch *fill(char *const *env, struct preload_header *h, bool counted)
+static struct scratch *fill(char *const *env, struct preload_header *h, bool counted,
+			    bool other_process)
 {
 	const char *others = "";
 	struct scratch *s;
@@ -167,7 +202,7 @@ static struct scratch *fill(char *const *env, struct preload_header *h, bool cou
 	if (s == MAP_FAILED)
 		return NULL;
 	s->bytes = bytes;
-	if (!tell(s, h, counted)) {
+	if (!tell(s, h, counted, other_process)) {
 		preload_real.munmap(s, bytes);
 		return NULL;
 	}
@@ -201,13 +236,15 @@ struct scratch *carry(char *const *env, bool other_process)
 		return NULL;
 	}
 	drop_left();
-	s = fill(env, h, true);
+	s = fill(env, h, true, other_process);
 	if (s && !other_process && !preload_is_parent())
 		left = s;
 	else if (!s)
 		s = &uncarried;
 	s->header = h;
-	s->process = !other_process && preload_is_parent() ? preload_state.process : NULL;
+	s->process = !other_process && preload_is_parent() && !preload_left_alone()
+			     ? preload_state.process
+			     : NULL;
 	if (s->process)
 		__atomic_fetch_add(&s->process->execs, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
@@ -230,13 +267,30 @@ static bool has_ours(char *const *env)
 	return memory && library;
 }
 
+/* Is this another user's by now?  Then what the C library begins finds the memory by what stayed
+ * open from then on. */
+static bool must_leave_open(void)
+{
+	int fd = preload_kept(), opened;
+
+	if (fd < 0 || !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+		return false;
+	opened = reopen();
+	if (opened >= 0)
+		close(opened);
+	return opened < 0 && !fcntl(fd, F_SETFD, 0);
+}
+
 void preload_fill_environ(void)
 {
 	struct preload_header *h = preload_ready() ? preload_followed() : NULL;
 	struct scratch *s = NULL;
 
-	if (h && !preload_is_over(h) && !preload_no_calls() && !has_ours(environ))
-		s = fill(environ, h, false);
+	if (!h)
+		h = preload_left_alone();
+	if (h && !preload_is_over(h) && !preload_no_calls() &&
+	    (must_leave_open() || !has_ours(environ)))
+		s = fill(environ, h, false, true);
 	/* It is the program's from now on: its C library copies it before it changes it. */
 	if (s)
 		environ = (char **)(uintptr_t)s->env;
@@ -249,13 +303,13 @@ void exec_env_back(struct scratch *s)
 		__atomic_fetch_sub(&s->process->execs, 1, __ATOMIC_RELEASE);
 		guard_note(PRELOAD_GUARD_WATCHED);
 	}
-	if (s->fd >= 0)
-		close(s->fd);
 }
 
 void exec_env_drop(struct scratch *s)
 {
 	left = NULL;
+	if (s->fd >= 0)
+		close(s->fd);
 	if (s->bytes)
 		preload_real.munmap(s, s->bytes);
 }

@@ -18,6 +18,10 @@
 /* The memory, which a child of fork() is to find; NULL: children are not recorded. */
 static struct preload_header *kept;
 
+/* The same where the recorder left this process alone, but not what it begins: there it may find
+ * what it could not see here. */
+static struct preload_header *left_alone;
+
 static uint32_t own_pid(void)
 {
 	return (uint32_t)preload_syscall(SYS_getpid, 0, 0, 0, 0);
@@ -38,10 +42,13 @@ static bool is_own_number(uint32_t pid)
 	return n <= 0 || number == pid; /* without /proc nothing is known against it */
 }
 
+/* The slot of process @pid, unless the recorder left it alone there, and may not have cleared it.
+ */
 static struct preload_process *find_slot(struct preload_header *h, uint32_t pid)
 {
 	for (uint32_t i = 0; i < PRELOAD_MAX_PROCESSES; i++)
-		if (__atomic_load_n(&h->processes[i].pid, __ATOMIC_ACQUIRE) == pid)
+		if (__atomic_load_n(&h->processes[i].pid, __ATOMIC_ACQUIRE) == pid &&
+		    __atomic_load_n(&h->processes[i].go, __ATOMIC_ACQUIRE) != PRELOAD_GONE)
 			return &h->processes[i];
 	return NULL;
 }
@@ -163,11 +170,18 @@ static void in_child(void)
 		leave();
 	else if (kept)
 		become_child();
+	if (kept && preload_settings.waits_at_fork)
+		preload_rejoin();
 }
 
 struct preload_header *preload_followed(void)
 {
 	return kept;
+}
+
+struct preload_header *preload_left_alone(void)
+{
+	return left_alone;
 }
 
 struct preload_header *preload_rejoin(void)
@@ -183,10 +197,12 @@ struct preload_header *preload_rejoin(void)
 		before_fork();
 		become_child();
 	}
-	if (!kept || !wait_for_go(h, preload_state.process)) {
+	if (kept && !wait_for_go(h, preload_state.process)) {
+		left_alone = h;
 		kept = NULL;
-		return NULL;
 	}
+	if (!kept)
+		return NULL;
 	preload_own.shared = h;
 	guard_note(PRELOAD_GUARD_WATCHED);
 	return h;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +19,9 @@
 struct preload_settings preload_settings;
 
 static size_t mapped_bytes;
+static struct stat mapped;		     /* the memory, */
+static bool is_known;			     /* once it was seen */
+static int kept = -1;			     /* a descriptor of it that stays open */
 static struct preload_header *not_inherited; /* the memory, of which a child has nothing */
 static __thread int errno_before __attribute__((tls_model("initial-exec"))); /* a fork */
 
@@ -29,6 +33,7 @@ static void copy_settings(const struct preload_header *h)
 	s->stack_limit = h->stack_limit;
 	s->clock = h->clock;
 	s->follow = h->follow;
+	s->waits_at_fork = h->waits_at_fork;
 	s->recorder_pid = h->recorder_pid;
 	s->recorder_fd = h->recorder_fd;
 	s->guard = h->guard;
@@ -105,17 +110,52 @@ struct preload_header *preload_map(int fd, uint64_t nonce)
 		return NULL;
 	mapped_bytes = (size_t)st.st_size;
 	h = preload_real.mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
 	if (h == MAP_FAILED)
 		return NULL;
 	/* What the target starts may inherit all this, if the target was no program for us. */
-	if (h->layout != PRELOAD_LAYOUT || h->nonce != nonce || preload_is_over(h))
+	if (h->layout != PRELOAD_LAYOUT || h->nonce != nonce)
+		return preload_unmap(h);
+	mapped = st;
+	is_known = true;
+	if (preload_is_over(h))
 		return preload_unmap(h);
 	copy_settings(h);
 	if (!fit(&preload_settings, mapped_bytes))
 		return preload_unmap(h);
 	madvise(h, mapped_bytes, MADV_DONTDUMP);
 	return h;
+}
+
+/* The program may have closed it, and the number may be another file's. */
+static bool is_memory(int fd)
+{
+	struct stat st;
+
+	return is_known && fd >= 0 && !fstat(fd, &st) && st.st_dev == mapped.st_dev &&
+	       st.st_ino == mapped.st_ino;
+}
+
+void preload_keep(int opened, int inherited, bool recorded)
+{
+	if (is_memory(inherited) && recorded && opened < 0)
+		kept = inherited;
+	else if (is_memory(inherited))
+		close(inherited);
+	/* Root may become another user, who may not open it. */
+	if (opened >= 0 && recorded && !getauxval(AT_EUID))
+		kept = fcntl(opened, F_DUPFD_CLOEXEC, PRELOAD_HANDED_DOWN);
+	if (opened >= 0)
+		close(opened);
+}
+
+int preload_kept(void)
+{
+	return is_memory(kept) ? kept : -1;
+}
+
+int preload_kept_as(void)
+{
+	return kept;
 }
 
 bool preload_settle(struct preload_header *h)

@@ -5,6 +5,7 @@
  * ready at the first call, and blocks that are requested meanwhile come from a small arena.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <string.h>
@@ -167,34 +168,48 @@ static void begin(struct preload_header *h)
 /* The memory that @value, of our variable, names; for this program only. */
 static struct preload_header *inherit(char *value, char **entry)
 {
-	int fd = (int)number(&value, 10);
+	int fd = (int)number(&value, 10), own;
 	struct preload_header *h;
 
 	value += *value == ',';
 	h = preload_map(fd, number(&value, 16));
 	remove_env(entry);
 	clean_env(true);
-	return h && h->processes[0].pid != preload_state.pid ? preload_unmap(h) : h;
+	if (h && h->processes[0].pid != preload_state.pid)
+		h = preload_unmap(h);
+	/* it is as if it had been opened here */
+	own = h ? fcntl(fd, F_DUPFD_CLOEXEC, PRELOAD_HANDED_DOWN) : -1;
+	preload_keep(own, fd, h != NULL);
+	return h;
 }
 
 /* The same for this program and all that it begins. */
 static struct preload_header *look_up(char *value)
 {
 	struct preload_header *h;
+	int opened, inherited = -1;
 	char *end;
 	uint32_t pid = (uint32_t)number(&value, 10), fd;
 
 	value += *value == ',';
 	fd = (uint32_t)number(&value, 10);
+	if (*value == '+') {
+		value++;
+		inherited = (int)number(&value, 10);
+	}
 	value += *value == ',';
-	h = preload_map(preload_reopen(pid, fd), number(&value, 16));
+	opened = preload_reopen(pid, fd);
+	h = preload_map(opened < 0 ? inherited : opened, number(&value, 16));
+	if (h && !preload_settings.follow)
+		h = preload_unmap(h);
+	preload_keep(opened, inherited, h != NULL);
 	clean_env(false);
 	/* What this program begins by other ways than ours is counted when it comes up. */
 	end = value;
 	if (h && !*end)
 		__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
 	*end = '\0';
-	return h && !preload_settings.follow ? preload_unmap(h) : h;
+	return h;
 }
 
 static void attach(void)

@@ -117,17 +117,16 @@ static struct happening *note_maps(struct preload_processes *ps, enum happening_
 	return NULL;
 }
 
-/* Does the kernel say that @pid has mapped the memory? */
-static bool has_memory(const struct preload_processes *ps, pid_t pid)
+/* Does the kernel say that @pid has mapped the memory?  Returns 0, -ENOENT or -errno. */
+static int check_memory(const struct preload_processes *ps, pid_t pid)
 {
 	struct maps maps = {0};
-	bool found;
+	int err = ps->opts.sink->read_all_maps(ps->opts.sink->ctx, pid, &maps);
 
-	if (!ps->opts.sink->read_all_maps(ps->opts.sink->ctx, pid, &maps))
-		return false;
-	found = maps_have_file(&maps, ps->memory.st_dev, ps->memory.st_ino);
+	if (!err && !maps_have_file(&maps, ps->memory.st_dev, ps->memory.st_ino))
+		err = -ENOENT;
 	maps_release(&maps);
-	return found;
+	return err;
 }
 
 /* The process in @slot is not recorded.  It says when it has seen that. */
@@ -170,12 +169,12 @@ static bool is_new(const struct preload_processes *ps, struct preload_process *s
 
 /* A process claimed @slot: accept it once its pid is verified.  One that is between two programs
  * has not mapped the memory yet, and is examined again; one that has ended meanwhile wrote nothing.
+ * One that may not be examined has become another user, and is no other until it begins a program.
  */
 static void meet(struct preload_processes *ps, uint32_t slot)
 {
 	struct preload_process *s = shared(ps, slot);
 	pid_t pid = (pid_t)__atomic_load_n(&s->pid, __ATOMIC_ACQUIRE);
-	bool known;
 	int err;
 
 	if (!is_new(ps, s, pid) || process_events_full(&ps->events))
@@ -188,11 +187,11 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	if (err)
 		return;
 	ps->table.all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
-	known = has_memory(ps, pid);
-	if (known && let_in(ps, slot, pid))
+	err = check_memory(ps, pid);
+	if (!err && let_in(ps, slot, pid))
 		return;
 	process_table_forget(&ps->table, slot);
-	if (known)
+	if (!err || err == -EACCES || err == -EPERM)
 		refuse(ps, slot);
 }
 
@@ -302,7 +301,7 @@ void preload_processes_find_code(struct preload_processes *ps, uint64_t taken_ns
 		if (p->pidfd < 0 || changed == p->code_told)
 			continue;
 		p->code_told = changed;
-		if (!p->ended && sink->read_all_maps(sink->ctx, p->pid, &maps))
+		if (!p->ended && !sink->read_all_maps(sink->ctx, p->pid, &maps))
 			tell_code(ps, i, changed, taken_ns, &maps);
 		maps_release(&maps);
 	}

@@ -28,9 +28,9 @@ struct preload_sink {
 	bool (*met)(void *ctx, pid_t pid, pid_t parent);
 	/* One that was met is not to be recorded after all. */
 	void (*unmet)(void *ctx, pid_t pid);
-	/* Read all mappings of @pid, which was not met yet, into @maps, empty.  False: that failed.
-	 */
-	bool (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);
+	/* Read all mappings of @pid, which was not met yet, into @maps, empty.  Returns 0 or
+	 * -errno. */
+	int (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);
 	/* Where in @pid is something that is elsewhere in each program?  0: it cannot be said. */
 	uint64_t (*start_of)(void *ctx, pid_t pid);
 	/* What Go's runtime in @pid is like, whose mappings were read; go->on is not 0 if it is a
