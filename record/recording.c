@@ -5,11 +5,14 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "format/trace.h"
 #include "mleak.h"
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
+#include "record/base/memory_room.h"
 #include "record/base/rlimits.h"
 #include "record/choose.h"
 #include "record/dry_run.h"
@@ -82,6 +85,38 @@ uint32_t recording_ring_size(const struct record_opts *o, bool preload)
 	if (!o->ring_size)
 		return PRELOAD_USUAL_RING;
 	return o->ring_size < PRELOAD_MOST_RING ? o->ring_size : PRELOAD_MOST_RING;
+}
+
+/* What a recording takes beside its rings when it begins, by measurement, rounded up. */
+#define BESIDE_RINGS (24u << 20)
+
+/* The kernel would end mleak, or another process of its control group, where the rings of @opts
+ * have no room there.  Make those that nobody asked for smaller.  Returns as recording_run(). */
+static int fit_rings(const struct record_opts *o, struct session_opts *opts)
+{
+	uint64_t room = memory_room(getpid());
+	uint32_t size = opts->ring_size;
+
+	/* The kernel gives the rings of a recorder that has ended back a moment later. */
+	for (int i = 0; o->ring_size && size >= room && i < 20; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+		room = memory_room(getpid());
+	}
+	if (o->ring_size && size >= room) {
+		log_error("cannot make rings of %llu MiB: mleak may have only %llu MiB more by its "
+			  "control group; give a smaller --ring-size",
+			  memory_mib(size), memory_mib(room));
+		return EXIT_RECORD_FAILED;
+	}
+	if (o->ring_size || size + BESIDE_RINGS <= room)
+		return 0;
+	/* what is recorded takes memory, too */
+	while (size > PROBES_LEAST_RING && BESIDE_RINGS + 2ull * size > room)
+		size /= 2;
+	log_info("its control group leaves mleak %llu MiB: the ring has %llu MiB in place of %llu",
+		 memory_mib(room), memory_mib(size), memory_mib(opts->ring_size));
+	opts->ring_size = size;
+	return 0;
 }
 
 /* The trace should be there: say how it ended, and what is in it.  Returns as recording_run(). */
@@ -199,7 +234,6 @@ int recording_run(struct session *s, const struct record_opts *o, struct command
 	struct control control;
 	struct event_loop_opts limits = {.duration_ns = o->duration_ns,
 					 .max_size = o->max_size,
-					 .ring_size = opts.ring_size,
 					 .switcher = &sw,
 					 .control = &control,
 					 .reach = o->reach,
@@ -214,7 +248,10 @@ int recording_run(struct session *s, const struct record_opts *o, struct command
 		limits.duration_ns += o->filters.delay_ns;
 	if (o->dry_run)
 		return record_dry_run(s, o);
-	status = begin(s, o, &opts, &out);
+	status = s->preload ? 0 : fit_rings(o, &opts);
+	limits.ring_size = opts.ring_size;
+	if (!status)
+		status = begin(s, o, &opts, &out);
 	if (status)
 		return status;
 	status = conclude(s, &out, run(s, c, &limits, o->several.on ? out.place.dir : -1));

@@ -35,7 +35,8 @@ enum probe_link {
 };
 
 #define PROBES_MAX_PROGRAMS 8
-#define PROBES_RING_SIZE    (64u << 20) /* bytes of the second ring, if none are requested */
+#define PROBES_RING_SIZE    (64u << 20) /* bytes of the second ring, if none are requested, */
+#define PROBES_LEAST_RING   (1u << 20)	/* and where there is little memory */
 
 /* What is settled when the programs are loaded, and holds for all processes. */
 struct probes_opts {

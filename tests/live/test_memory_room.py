@@ -1,0 +1,74 @@
+"""A recorder in a control group with little memory: the kernel would end it where its rings have no room.
+The kernel's own counters are the truth."""
+
+import os
+
+from mleaktest import MLEAK_FAST, Case, needs_bpf, parse_totals, wait_until
+
+# Where groups are, and how the files are called, by the version of control groups.
+VERSIONS = (("/sys/fs/cgroup", "memory.max", "memory.events"),
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"))
+
+
+@needs_bpf
+class MemoryRoomTest(Case):
+    program = MLEAK_FAST
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid():
+            self.skipTest("only root makes control groups")
+        for tree, self.limit, self.events in VERSIONS:
+            self.group = os.path.join(tree, "mleak-test-%d" % os.getpid())
+            try:
+                os.mkdir(self.group)
+            except OSError:
+                continue
+            self.addCleanup(self.remove)
+            if os.path.exists(os.path.join(self.group, self.limit)):
+                return
+        self.skipTest("no control group with a limit on memory can be made")
+
+    def remove(self):
+        """What has ended a moment ago may still be in it."""
+        def removed():
+            try:
+                os.rmdir(self.group)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return False
+            return True
+        wait_until(removed, "an empty control group")
+
+    def record_in(self, mib, *options):
+        """Record with so many @mib for all."""
+        with open(os.path.join(self.group, self.limit), "w") as limit:
+            limit.write("%dM" % mib)
+        result = self.finish(self.spawn(
+            ["sh", "-c", "echo $$ >%s/cgroup.procs; exec \"$@\"" % self.group, "sh", self.program, "record",
+             "-o", self.path("x.mlk"), *options, "--", self.sample("single")]))
+        with open(os.path.join(self.group, self.events)) as events:
+            self.assertIn("oom_kill 0\n", events.read())
+        return result
+
+    def test_the_ring_is_made_smaller(self):
+        for mib in 64, 80:
+            result = self.record_in(mib)
+            self.assertEqual(result.status, 0, result.err)
+            self.assertRegex(result.err, r"mleak: its control group leaves mleak \d+ MiB: the ring has (16|32|8)"
+                             r" MiB in place of 64\n")
+            self.assert_whole(parse_totals(self.report(self.path("x.mlk"), "--bytes")))
+
+    def test_with_room_all_is_as_ever(self):
+        result = self.record_in(400)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertNotIn("control group", result.err)
+
+    def test_a_size_that_was_given_is_refused(self):
+        result = self.record_in(60, "--ring-size", "64M")
+        self.assertEqual(result.status, 125)
+        self.assert_one_message(result.err, "give a smaller --ring-size")
+        self.assertFalse(os.path.exists(self.path("x.mlk")))
+        result = self.record_in(60, "--ring-size", "8M")
+        self.assertEqual(result.status, 0, result.err)
