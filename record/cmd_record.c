@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "mleak.h"
+#include "record/base/memory_room.h"
 #include "record/base/rlimits.h"
 #include "record/choose.h"
 #include "record/helper/helper_serve.h"
@@ -18,28 +19,39 @@
 #include "record/signals.h"
 #include "record/then_unwind.h"
 
-/* What the code in the target is to do; where its memory comes from is for the caller to say. */
-static struct preload_opts preload_of(const struct record_opts *o)
+/* The rings of process @pid: what its threads write stays there, in its control group.  The large
+ * ones, which are filled first, are to take an eighth of what that leaves at most. */
+static struct preload_sizes rings_of(const struct record_opts *o, pid_t pid)
 {
 	const uint32_t size = recording_ring_size(o, true);
+	const uint64_t room = o->ring_size ? UINT64_MAX : memory_room(pid);
+	uint32_t large = o->ring_size ? size : PRELOAD_USUAL_LARGE;
 
-	return (struct preload_opts){
-		.stack_limit = o->stack_limit,
-		.rings = {.nr_rings = PRELOAD_MAX_RINGS,
-			  .ring_size = size,
-			  .large_size = o->ring_size ? size : PRELOAD_USUAL_LARGE},
-		.filters = &o->filters,
-		.block_ns = o->block_ns,
-		.guard = o->guard,
-		.follow = o->follow,
-		.memory = -1};
+	while (large > PRELOAD_LEAST_LARGE && (uint64_t)large * PRELOAD_NR_LARGE > room / 8)
+		large /= 2;
+	return (struct preload_sizes){.nr_rings = PRELOAD_MAX_RINGS,
+				      .ring_size = size < large ? size : large,
+				      .large_size = large};
+}
+
+/* What the code in process @pid is to do, or in what this one begins; where its memory comes from
+ * is for the caller to say. */
+static struct preload_opts preload_of(const struct record_opts *o, pid_t pid)
+{
+	return (struct preload_opts){.stack_limit = o->stack_limit,
+				     .rings = rings_of(o, pid),
+				     .filters = &o->filters,
+				     .block_ns = o->block_ns,
+				     .guard = o->guard,
+				     .follow = o->follow,
+				     .memory = -1};
 }
 
 static int record_processes(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command none = {0};
-	struct preload_opts inside = preload_of(o);
+	struct preload_opts inside = preload_of(o, o->nr_pids ? o->pids[0] : getpid());
 	int err = 0, status = EXIT_RECORD_FAILED;
 
 	none.helper_err = helper_start(&none.helper, helper_serve);
@@ -75,7 +87,7 @@ static bool hides_memory(const struct record_opts *o)
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
 static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
 {
-	const struct preload_opts opts = preload_of(o);
+	const struct preload_opts opts = preload_of(o, getpid());
 	const unsigned int held = (o->follow ? SEIZE_CHILDREN : 0) | (o->reach ? SEIZE_EXIT : 0);
 	struct launch l;
 	int status;

@@ -20,6 +20,7 @@ struct preload; /* opaque */
 
 #define PRELOAD_USUAL_RING  (1u << 19) /* bytes, for each thread */
 #define PRELOAD_USUAL_LARGE (1u << 22) /* for each of the first PRELOAD_NR_LARGE */
+#define PRELOAD_LEAST_LARGE (1u << 16) /* where there is little memory */
 #define PRELOAD_MOST_RING   (1u << 26)
 
 /* How the preloaded library is to record, and how large the memory shared with it is. */

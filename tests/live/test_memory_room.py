@@ -9,6 +9,27 @@ from mleaktest import MLEAK_FAST, Case, needs_bpf, parse_totals, wait_until
 VERSIONS = (("/sys/fs/cgroup", "memory.max", "memory.events"),
             ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"))
 
+THREADS = r"""
+#include <pthread.h>
+#include <stdlib.h>
+static void *run(void *arg)
+{
+	for (int i = 0; i < 100003; i++)
+		free(malloc(1 + i % 301));
+	return arg;
+}
+int main(void)
+{
+	pthread_t threads[24];
+	for (int i = 0; i < 24; i++)
+		if (pthread_create(&threads[i], NULL, run, NULL))
+			return 9;
+	for (int i = 0; i < 24; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
 
 @needs_bpf
 class MemoryRoomTest(Case):
@@ -41,13 +62,14 @@ class MemoryRoomTest(Case):
             return True
         wait_until(removed, "an empty control group")
 
-    def record_in(self, mib, *options):
-        """Record with so many @mib for all."""
+    def record_in(self, mib, *options, program=None):
+        """Record @program with so many @mib for all."""
         with open(os.path.join(self.group, self.limit), "w") as limit:
             limit.write("%dM" % mib)
         result = self.finish(self.spawn(
             ["sh", "-c", "echo $$ >%s/cgroup.procs; exec \"$@\"" % self.group, "sh", self.program, "record",
-             "-o", self.path("x.mlk"), *options, "--", self.sample("single")]))
+             "-o", self.path("x.mlk"), *options, "--",
+             program or self.sample("single")]))
         with open(os.path.join(self.group, self.events)) as events:
             self.assertIn("oom_kill 0\n", events.read())
         return result
@@ -72,3 +94,15 @@ class MemoryRoomTest(Case):
         self.assertFalse(os.path.exists(self.path("x.mlk")))
         result = self.record_in(60, "--ring-size", "8M")
         self.assertEqual(result.status, 0, result.err)
+
+    def test_threads_of_a_small_container_are_recorded_by_the_library(self):
+        """Each fills a ring, in the program's memory."""
+        self.write("threads.c", THREADS.encode())
+        built = self.finish(self.spawn(["gcc", "-O1", "-fno-builtin", "-pthread", "-o", "threads", "threads.c"]))
+        self.assertEqual(built.status, 0, built.err)
+        result = self.record_in(60, "--backend", "preload", program="./threads")
+        self.assertEqual(result.status, 0, result.err)
+        totals = parse_totals(self.report(self.path("x.mlk"), "--bytes"))
+        self.assertEqual(totals.lost, 0)
+        self.assertGreaterEqual(totals.frees.blocks, 24 * 100003)
+        self.assertLess(totals.frees.blocks, 24 * 100003 + 100)
