@@ -18,6 +18,7 @@
 #include <zstd.h>
 
 #include "cmdline/options.h"
+#include "cmdline/own_stack.h"
 #include "report/base/text.h"
 
 /* What follows a command's options. */
@@ -428,6 +429,6 @@ int main(int argc, char **argv)
 		return complete(argv + 2, argc - 2);
 	command = find_command(argv[1]);
 	if (command)
-		return command->run(argc - 1, argv + 1);
+		return run_on_own_stack(command->run, argc - 1, argv + 1);
 	return refuse_command(argv[1]);
 }

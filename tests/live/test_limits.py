@@ -4,7 +4,7 @@ import os
 import resource
 
 from backends import both_backends
-from mleaktest import MLEAK_FAST, Case, parse_totals
+from mleaktest import MLEAK_FAST, Case, ends_in, parse_answers, parse_folded, parse_totals
 from test_preload import PreloadCase
 
 LIMITS = "ulimit -Sn; ulimit -Hn; ulimit -f; grep SigIgn /proc/self/status"
@@ -16,12 +16,28 @@ def limited(which, soft, hard=None):
 
 @both_backends
 class CommandLimitsTest(Case):
+    program = MLEAK_FAST  # and more stack
+
     def test_the_command_has_its_own_limits(self):
         plain = self.finish(self.spawn(["sh", "-c", LIMITS],
                                        preexec_fn=limited(resource.RLIMIT_NOFILE, 60, 300)))
         result = self.mleak("record", "-o", "x.mlk", "--", "sh", "-c", LIMITS,
                             preexec_fn=limited(resource.RLIMIT_NOFILE, 60, 300))
         self.assertEqual((result.status, result.out), (0, plain.out))
+
+    def test_a_small_stack_is_the_commands_alone(self):
+        """libelf alone has 37 KiB on it."""
+        for size in 32 << 10, 128 << 10:
+            self.sample("single")
+            small = dict(preexec_fn=limited(resource.RLIMIT_STACK, size))
+            result = self.mleak("record", "-o", self.path("x.mlk"), "--", "sh", "-c",
+                                "ulimit -s; exec ./single", **small)
+            self.assertEqual((result.status, result.out.split()[0]), (0, str(size >> 10)), result.err)
+            report = self.mleak("report", "--format=folded", self.path("x.mlk"), **small)
+            self.assertEqual(report.status, 0, report.err)
+            for answer in parse_answers(result.out):
+                found = [s.bytes for s in parse_folded(report.out) if ends_in(s.frames, answer.path)]
+                self.assertEqual(sum(found), answer.bytes)
 
 
 class PreloadLimitsTest(PreloadCase):
