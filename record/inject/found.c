@@ -30,7 +30,10 @@ int found_new(struct found **out, pid_t pid, char *why)
 	*out = f;
 	if (!err)
 		return 0;
-	snprintf(why, INJECT_WHY, "does not tell what it has mapped: %s", strerror(-err));
+	if (err == -EACCES || err == -EPERM)
+		snprintf(why, INJECT_WHY, "may be examined only with CAP_SYS_PTRACE");
+	else
+		snprintf(why, INJECT_WHY, "does not tell what it has mapped: %s", strerror(-err));
 	found_free(f);
 	*out = NULL;
 	return err;

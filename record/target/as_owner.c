@@ -7,16 +7,23 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "record/base/proc.h"
 
 #define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
 
-/* Users and groups by which files are opened. */
+/* User and group by which files are opened. */
 struct owner {
 	uid_t uid;
 	gid_t gid;
+};
+
+/* Who this thread was, and whether others may examine this process: each change ends that. */
+struct before {
+	struct owner owner;
+	int dumpable;
 };
 
 /* The number in the line @name of /proc/PID/status, if the first three, real, effective and saved,
@@ -38,14 +45,16 @@ static bool is_now(struct owner o)
 	return (uid_t)setfsuid((uid_t)-1) == o.uid && (gid_t)setfsgid((gid_t)-1) == o.gid;
 }
 
-static void go_back(struct owner before)
+static void go_back(const struct before *b)
 {
-	setfsuid(before.uid);
-	setfsgid(before.gid);
+	setfsuid(b->owner.uid);
+	setfsgid(b->owner.gid);
+	if (b->dumpable == 1)
+		prctl(PR_SET_DUMPABLE, 1);
 }
 
 /* Become the owner of thread @task, for the kernel's questions of who opens and reads a file. */
-static bool become(pid_t task, struct owner *before)
+static bool become(pid_t task, struct before *b)
 {
 	char status[STATUS_SIZE];
 	struct owner o;
@@ -53,20 +62,21 @@ static bool become(pid_t task, struct owner *before)
 	proc_read(status, sizeof(status), "/proc/%d/status", (int)task);
 	if (!read_id(status, "\nUid:", &o.uid) || !read_id(status, "\nGid:", &o.gid))
 		return false;
-	*before = (struct owner){(uid_t)setfsuid((uid_t)-1), (gid_t)setfsgid((gid_t)-1)};
+	b->owner = (struct owner){(uid_t)setfsuid((uid_t)-1), (gid_t)setfsgid((gid_t)-1)};
+	b->dumpable = prctl(PR_GET_DUMPABLE);
 	if (is_now(o))
 		return false;
 	setfsgid(o.gid); /* while that is allowed */
 	setfsuid(o.uid);
 	if (is_now(o))
 		return true;
-	go_back(*before);
+	go_back(b);
 	return false;
 }
 
 int as_owner_open(pid_t task, const char *path, int flags)
 {
-	struct owner before;
+	struct before before;
 	int fd;
 
 	if (!become(task, &before))
@@ -74,13 +84,13 @@ int as_owner_open(pid_t task, const char *path, int flags)
 	fd = open(path, flags);
 	if (fd < 0)
 		fd = -errno;
-	go_back(before);
+	go_back(&before);
 	return fd;
 }
 
 ssize_t as_owner_read(pid_t task, const char *path, void *to, size_t len)
 {
-	struct owner before;
+	struct before before;
 	ssize_t n;
 	int fd;
 
@@ -92,6 +102,6 @@ ssize_t as_owner_read(pid_t task, const char *path, void *to, size_t len)
 		n = -errno;
 	if (fd >= 0)
 		close(fd);
-	go_back(before);
+	go_back(&before);
 	return n;
 }

@@ -239,7 +239,7 @@ int target_open(struct target *t, pid_t pid)
 	find_living(t);
 	err = check_access(t);
 	if (!err)
-		err = maps_read(&maps, t->task);
+		err = target_read_maps(t, &maps);
 	maps_release(&maps);
 	if (err) {
 		explain(t, err);
