@@ -246,7 +246,8 @@ static int listen_to(struct preload *p, pid_t pid, const char *name)
 	madvise(p->memory, p->bytes, MADV_DONTFORK);
 	/* The library leaves when the recorder seems to be gone. */
 	if (!wakeup_start(&p->sleeper, p->memory, p->fd)) {
-		log_error("cannot record: no thread could be started");
+		log_error("cannot record: no thread could be started; raise the limit on processes "
+			  "(ulimit -u)");
 		return -EAGAIN;
 	}
 	err = preload_processes_start(p->processes, pid);

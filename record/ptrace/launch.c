@@ -60,7 +60,8 @@ int launch_explain(const char *name, int err)
 		log_error("cannot start '%s': no such command; check its name and PATH", name);
 		return EXIT_NOT_FOUND;
 	}
-	log_error("cannot start '%s': %s", name, strerror(err));
+	log_error("cannot start '%s': %s%s", name, strerror(err),
+		  err == EAGAIN ? "; raise the limit on processes (ulimit -u)" : "");
 	return EXIT_NOT_EXECUTABLE;
 }
 

@@ -16,5 +16,8 @@ void write_failed_tell(const char *path, int err, bool begun)
 		log_error("the trace '%s' ends early: %s; what it holds so far can be reported",
 			  path, mlk_strerror(err));
 	else
-		log_error("cannot write the trace '%s': %s", path, mlk_strerror(err));
+		log_error("cannot write the trace '%s': %s%s", path, mlk_strerror(err),
+			  err == -EAGAIN
+				  ? "; its thread takes a higher limit on processes (ulimit -u)"
+				  : "");
 }

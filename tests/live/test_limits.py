@@ -64,6 +64,22 @@ class PreloadLimitsTest(PreloadCase):
             # What the recorder itself has open, and one for a moment.
             self.assertTrue(most < 14 or not result.status, most)
 
+    def test_few_processes_are_enough_or_told_of(self):
+        """The limit counts those of a user: so it is one who has no others."""
+        if os.geteuid():
+            self.skipTest("only root becomes another user")
+        os.chmod(self.dir, 0o777)
+        told = []
+        for most in range(1, 12):
+            result = self.mleak("record", "--backend", "preload", "-o", self.path("x%d.mlk" % most), "--", "true",
+                                preexec_fn=limited(resource.RLIMIT_NPROC, most), user=54321)
+            if result.status:
+                told.append(most)
+                self.assertIn(result.status, (125, 126))
+                self.assert_one_message(result.err, "ulimit -u")
+        self.assertGreater(len(told), 0)
+        self.assertLess(len(told), 6)
+
     def test_a_limit_below_the_shared_memory_is_named(self):
         for which, option in ((resource.RLIMIT_FSIZE, "ulimit -f"), (resource.RLIMIT_AS, "ulimit -v")):
             with self.subTest(option):
