@@ -230,11 +230,8 @@ static int look_at_processes(const struct look_opts *o)
 	struct session s = {.looks = true};
 	struct output out = {.fd = -1};
 	bool there = false;
-	int err = 0;
 
-	for (size_t i = 0; !err && i < o->nr_pids; i++)
-		err = session_add_pid(&s, o->pids[i]);
-	if (!err && !output_open(&out, &o->output, s.pid)) {
+	if (!session_add_pids(&s, o->pids, o->nr_pids) && !output_open(&out, &o->output, s.pid)) {
 		there = look(&s, o, &out);
 		mlk_writer_free(s.out.writer); /* its thread writes to the file */
 		s.out.writer = NULL;

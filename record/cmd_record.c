@@ -52,12 +52,11 @@ static int record_processes(const struct record_opts *o)
 	struct session s = {0};
 	struct command none = {0};
 	struct preload_opts inside = preload_of(o, o->nr_pids ? o->pids[0] : getpid());
-	int err = 0, status = EXIT_RECORD_FAILED;
+	int err, status = EXIT_RECORD_FAILED;
 
 	none.helper_err = helper_start(&none.helper, helper_serve);
 	signals_block();
-	for (size_t i = 0; !err && i < o->nr_pids; i++)
-		err = session_add_pid(&s, o->pids[i]);
+	err = session_add_pids(&s, o->pids, o->nr_pids);
 	if (!err && o->backend == BACKEND_INJECT && !o->dry_run)
 		err = session_open_inject(&s, &inside);
 	else if (!err && !o->dry_run)

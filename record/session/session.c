@@ -55,7 +55,18 @@ static void add_name(struct session *s, const struct target *t)
 	s->nr_named++;
 }
 
-int session_add_pid(struct session *s, pid_t pid)
+/* The last of the list, which was only tried, is none of it. */
+static void drop_last(struct session *s)
+{
+	struct process *p = s->all[--s->nr];
+
+	process_release(p);
+	free(p);
+}
+
+/* As session_add_pid().  If it is @dispensable and has gone, that is no failure: it is not added.
+ */
+static int add_pid(struct session *s, pid_t pid, bool dispensable)
 {
 	struct process *p;
 	int err;
@@ -68,7 +79,12 @@ int session_add_pid(struct session *s, pid_t pid)
 		return -ENOMEM;
 	}
 	p->target.unprobed = s->looks;
+	p->target.dispensable = dispensable;
 	err = target_open(&p->target, pid);
+	if (p->target.gone) {
+		drop_last(s);
+		return 0;
+	}
 	if (!s->pid) {
 		s->pid = pid;
 		memcpy(s->comm, p->target.comm, sizeof(s->comm));
@@ -76,6 +92,23 @@ int session_add_pid(struct session *s, pid_t pid)
 	if (!err)
 		add_name(s, &p->target);
 	return err;
+}
+
+int session_add_pid(struct session *s, pid_t pid)
+{
+	return add_pid(s, pid, false);
+}
+
+int session_add_pids(struct session *s, const pid_t *pids, size_t nr)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < nr; i++)
+		err = add_pid(s, pids[i], nr > 1);
+	if (err || s->nr)
+		return err;
+	log_error("none of the processes is there: 'ps -e' lists those that are");
+	return -ESRCH;
 }
 
 void session_note_gap(struct session *s, uint64_t gap_ns)
@@ -97,6 +130,14 @@ void session_end_process(struct session *s, struct process *p)
 	s->forgets = true;
 	if (s->probes)
 		session_drop_probes(s, p);
+}
+
+bool session_has_others(const struct session *s, const struct process *p)
+{
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i] != p && !s->all[i]->ended)
+			return true;
+	return false;
 }
 
 bool session_is_urgent(const struct session *s)

@@ -184,6 +184,9 @@ struct session_opts {
  * is of.  On failure one sentence was logged.  Returns 0 or -errno. */
 int session_add_pid(struct session *s, pid_t pid);
 
+/* The same of the @nr of @pids.  Of several, those that have gone are but warned of, unless all. */
+int session_add_pids(struct session *s, const pid_t *pids, size_t nr);
+
 /* Before session_start(): the first process is recorded by code that is put into it, with what
  * @opts say.  On failure one sentence was logged.  Returns 0 or -errno. */
 int session_open_inject(struct session *s, struct preload_opts *opts);
@@ -193,17 +196,14 @@ int session_open_inject(struct session *s, struct preload_opts *opts);
  * if a recorder that lives needs it.  Returns 0 or -errno. */
 int session_remove_injected(struct session *s);
 
-/*
- * Begin to record the processes added: write what the first one is, and attach the probes.  On
- * failure one sentence was logged. session_release() in any case.  Returns 0 or -errno.
- */
+/* Begin to record the processes added: write what the first one is, and attach the probes.  On
+ * failure one sentence was logged. session_release() in any case.  Returns 0 or -errno. */
 int session_start(struct session *s, const struct session_opts *opts);
 
 /* From now on ask @helper, which is borrowed, for what needs privileges. */
 void session_set_helper(struct session *s, struct helper *helper);
 
-/* Take in what is waiting.  Returns false when much is still waiting; errors go to s->out.err.
- */
+/* Take in what is waiting.  Returns false when much still is; errors go to s->out.err. */
 bool session_drain(struct session *s);
 
 /* session_drain() until nothing is waiting, but no longer than @limit_ns: events may come as fast
@@ -230,6 +230,8 @@ void session_drop_probes(struct session *s, struct process *p);
 
 /* Does a program wait for its probes? */
 bool session_is_urgent(const struct session *s);
+/* Is any process but @p recorded that has not ended? */
+bool session_has_others(const struct session *s, const struct process *p);
 
 /* Note that the program that @p runs, or @p itself, could not be recorded, since "it @why",
  * static text. */

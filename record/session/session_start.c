@@ -94,11 +94,12 @@ static int skip_ended(struct session *s, struct process *p, int err)
 {
 	if (!target_is_ending(&p->target) || s->out.err)
 		return err;
-	if (s->nr == 1) {
+	if (!session_has_others(s, p)) {
 		log_error("cannot record process %d: it has ended", (int)p->target.pid);
 		return -ESRCH;
 	}
-	log_warn("process %d has ended before it could be recorded", (int)p->target.pid);
+	log_warn("process %d is left out: it has ended before it could be recorded",
+		 (int)p->target.pid);
 	session_end_process(s, p);
 	return 0;
 }
@@ -147,21 +148,28 @@ static int prepare(struct session *s, struct process *p)
 	return err ? skip_ended(s, p, err) : 0;
 }
 
+static int place(struct session *s, struct process *p)
+{
+	int err = probes_place(s->probes, &p->links, &p->target, &p->allocators);
+
+	/* What was examined may have been another process with its number. */
+	if (!err && !p->target.started && target_is_reaped(&p->target))
+		err = -ESRCH;
+	return err;
+}
+
 /* *failed is the process whose probes could not be attached. */
 static int place_all(struct session *s, const struct process **failed)
 {
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
-		int err;
+		int err = 0;
 
 		waiting_for(&s->waiting, "the kernel to attach the probes of a process", i + 1,
 			    s->nr);
-		err = p->ended ? 0 : probes_place(s->probes, &p->links, &p->target, &p->allocators);
-
-		/* What was examined may have been another process with its number. */
-		if (!err && !p->target.started && target_is_reaped(&p->target))
-			err = -ESRCH;
-		if (err && s->nr > 1)
+		if (!p->ended)
+			err = place(s, p);
+		if (err && session_has_others(s, p))
 			err = skip_ended(s, p, err);
 		if (err) {
 			*failed = p;

@@ -146,8 +146,21 @@ static const char *proc_is_wrong(void)
 	return NULL;
 }
 
+/* Is the process there, and /proc hides it, which failed with @err? */
+static bool is_hidden(const struct target *t, int err)
+{
+	return err == -ENOENT && (!kill(t->pid, 0) || errno == EPERM) && !is_there(t);
+}
+
+/* Or, as others are there, what else it may be. */
+static void tell_gone(struct target *t, const char * or)
+{
+	t->gone = true;
+	log_warn("process %d is left out: it has ended, or %s", (int)t->pid, or);
+}
+
 /* Say why /proc/PID cannot be read. */
-static void explain(const struct target *t, int err)
+static void explain(struct target *t, int err)
 {
 	const char *wrong = proc_is_wrong();
 
@@ -159,14 +172,31 @@ static void explain(const struct target *t, int err)
 		explain_denied(t);
 	else if (err != -ESRCH && err != -ENOENT)
 		log_error("cannot read /proc/%d: %s", (int)t->pid, strerror(-err));
-	else if (err == -ENOENT && (!kill(t->pid, 0) || errno == EPERM) && !is_there(t))
+	else if (is_hidden(t, err))
 		log_error("cannot watch process %d: it is not visible in /proc, which is mounted "
 			  "with hidepid; run mleak as root, or in the group that the mount's gid= "
 			  "names",
 			  (int)t->pid);
+	else if (t->dispensable)
+		tell_gone(t, "is a kernel thread");
 	else
 		log_error("cannot watch process %d: it has ended, or is a kernel thread",
 			  (int)t->pid);
+}
+
+/* The process has no descriptor. */
+static void explain_none(struct target *t, int err)
+{
+	int pid = (int)t->pid;
+
+	if (err == -ESRCH && t->dispensable)
+		tell_gone(t, "never was");
+	else if (err == -ESRCH)
+		log_error("there is no process %d; 'ps -e' lists the processes", pid);
+	else if (err == -EINVAL || err == -ENOENT)
+		log_error("%d is a thread, not a process; name the process it belongs to", pid);
+	else
+		log_error("cannot watch process %d: %s", pid, strerror(-err));
 }
 
 /* Would the kernel let this user debug the process? It opens a link that CAP_PERFMON, with which
@@ -218,7 +248,8 @@ static bool would_die(const struct target *t)
 
 int target_open(struct target *t, pid_t pid)
 {
-	const struct target known = {.helper = t->helper, .unprobed = t->unprobed};
+	const struct target known = {
+		.helper = t->helper, .unprobed = t->unprobed, .dispensable = t->dispensable};
 	struct maps maps = {0};
 	int err;
 
@@ -227,13 +258,7 @@ int target_open(struct target *t, pid_t pid)
 	t->pidfd = proc_pidfd(pid);
 	if (t->pidfd < 0) {
 		err = -errno;
-		if (err == -ESRCH)
-			log_error("there is no process %d; 'ps -e' lists the processes", (int)pid);
-		else if (err == -EINVAL || err == -ENOENT)
-			log_error("%d is a thread, not a process; name the process it belongs to",
-				  (int)pid);
-		else
-			log_error("cannot watch process %d: %s", (int)pid, strerror(-err));
+		explain_none(t, err);
 		return err;
 	}
 	find_living(t);
@@ -280,7 +305,7 @@ bool target_is_ending(const struct target *t)
 	return empty || target_has_ended(t);
 }
 
-int target_check_again(const struct target *t)
+int target_check_again(struct target *t)
 {
 	int err = check_access(t);
 

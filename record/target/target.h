@@ -20,14 +20,16 @@ struct target {
 	bool started;	       /* by us: it is our child */
 	bool unprobed;	       /* nothing will be put into its code */
 	bool hushed;	       /* why it cannot be recorded is not said: it was of many others */
+	bool dispensable;      /* others are asked for, too: that it has gone is but a warning */
+	bool gone;	       /* which was said of it */
 	char comm[64];	       /* its name */
 	char exe[PATH_MAX];
 	char command[MLK_MAX_STRING + 1]; /* arguments joined by spaces */
 };
 
-/* Attach to process @pid by reference: nothing of it is changed; only helper and unprobed of @t
- * are used.  On
- * failure one sentence was logged. target_release() in any case.  Returns 0 or -errno. */
+/* Attach to process @pid by reference: nothing of it is changed; only helper, unprobed and
+ * dispensable of @t are used.  On failure one sentence was logged. target_release() in any case.
+ * Returns 0 or -errno. */
 int target_open(struct target *t, pid_t pid);
 
 /* Has the process ended? */
@@ -44,7 +46,7 @@ bool target_is_ending(const struct target *t);
 /* May this user still watch the process, which runs another program now?  It may have gained
  * rights by that.  If not, one sentence was logged.  Returns 0, -EACCES, or -ESRCH: it has ended,
  * of which nothing was logged. */
-int target_check_again(const struct target *t);
+int target_check_again(struct target *t);
 
 /* Of a process whose main thread ends: t->task is then another thread that lives, if there is one.
  */

@@ -1,12 +1,13 @@
 """`record -p A,B` when one of the processes ends: all that both did is in the traces, and what is told of the
-one that ended ends there.  The truth is what the targets counted."""
+one that ended ends there.  One that has ended before is left out.  The truth is what the targets counted."""
 
 import json
 import os
+import re
 import signal
 
 from memorytest import ESRCH, RSS, parse_samples
-from mleaktest import needs_bpf, parse_totals, read_line, wait_until
+from mleaktest import needs_bpf, parse_totals, read_line, state_of, wait_until
 from test_filters import FilterCase
 
 SWITCHES = "--switch-output=signal"
@@ -131,3 +132,73 @@ class SeveralEndTest(FilterCase):
         groups = json.loads(self.report(self.trace, "--by", "thread", "--format=json"))["groups"]
         self.assertEqual({g["pid"]: g["allocated"]["bytes"] for g in groups if g["allocated"]["bytes"]},
                          {first.pid: 100900, second.pid: 140210})
+
+
+class GoneBeforeTest(FilterCase):
+    """Processes of which the kernel has forgotten one (gone), and one has no memory any more (a zombie)."""
+
+    def setUp(self):
+        super().setUp()
+        self.stays, self.gone, self.zombie = [self.spawn(["./target"], stdin=-1) for _ in range(3)]
+        for target in self.stays, self.gone, self.zombie:
+            self.tid(target, 1)
+        for target in self.gone, self.zombie:
+            target.kill()
+        self.gone.wait()
+        wait_until(lambda: state_of(self.zombie.pid) == "Z", "a zombie")
+
+    def pids(self, *targets):
+        return ",".join(str(target.pid) for target in targets)
+
+    def left_out(self, err):
+        """The numbers of the processes of which @err warns."""
+        return [int(pid) for pid in re.findall(r"(?m)^mleak: warning: process (\d+) is left out: it has ended", err)]
+
+
+@needs_bpf
+class GoneBeforeRecordTest(GoneBeforeTest):
+    def test_the_others_are_recorded(self):
+        for nr, order in enumerate(((self.gone, self.stays, self.zombie), (self.stays, self.zombie, self.gone),
+                                    (self.stays, self.gone))):
+            with self.subTest(order=nr):
+                trace = self.path("%d.mlk" % nr)
+                recorder = self.start_mleak("record", "-z", "1000", "-o", trace, "-p", self.pids(*order))
+                wait_until(lambda: os.path.exists(trace) or recorder.poll() is not None, "the recording")
+                self.tell(self.stays, "1 keep 70 2003")
+                recorder.send_signal(signal.SIGINT)
+                result = self.finish(recorder)
+                self.assertEqual(result.status, 0, result.err)
+                self.assertEqual(self.left_out(result.err),
+                                 [target.pid for target in order if target != self.stays])
+                self.assertIn("(pid %d)" % self.stays.pid, result.err)
+                found = json.loads(self.report(trace, "--by", "thread", "--format=json"))["groups"]
+                self.assertEqual([(g["pid"], g["allocated"]["bytes"]) for g in found if g["allocated"]["bytes"]],
+                                 [(self.stays.pid, 140210)])
+
+    def test_none_is_left(self):
+        result = self.mleak("record", "-o", "x.mlk", "-p", self.pids(self.gone, self.zombie))
+        self.assertEqual(result.status, 125)
+        self.assertEqual(self.left_out(result.err), [self.gone.pid, self.zombie.pid])
+        self.assertEqual(len(result.err.splitlines()), 3, result.err)
+        self.assertIn("mleak: none of the processes is there", result.err)
+        self.assertFalse(os.path.exists(self.path("x.mlk")))
+
+    def test_top_shows_the_others(self):
+        result = self.mleak("top", "-p", self.pids(self.gone, self.stays), "0.1", "1")
+        self.assertEqual(result.status, 0, result.err)
+        self.assertEqual(self.left_out(result.err), [self.gone.pid])
+        self.assertIn("(%d)" % self.stays.pid, result.out)
+
+
+class GoneBeforeReachTest(GoneBeforeTest):
+    def test_the_others_are_looked_at(self):
+        result = self.mleak("reach", "-o", "x.mlk", self.pids(self.zombie, self.stays, self.gone))
+        self.assertEqual(result.status, 0, result.err)
+        self.assertEqual(self.left_out(result.err), [self.zombie.pid, self.gone.pid])
+        self.assertIn("memory of process %d" % self.stays.pid, result.out)
+
+    def test_none_is_left(self):
+        result = self.mleak("reach", "-o", "x.mlk", self.pids(self.zombie, self.gone))
+        self.assertEqual(result.status, 2)
+        self.assertIn("mleak: none of the processes is there", result.err)
+        self.assertFalse(os.path.exists(self.path("x.mlk")))
