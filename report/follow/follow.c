@@ -12,6 +12,7 @@
 #define HOLD_NS	  300000000u  /* more than a recorder keeps what it is to write */
 #define MOST_HELD (8u << 20)  /* bytes of the file, of which the first need not wait */
 #define MOST_STEP 16u	      /* chunks, so that the caller can do something else between them */
+#define KEPT_NS	  450000000u  /* what a recorder keeps, until it is seen here, at most */
 #define LATE_NS	  1000000000u /* more than an event may be earlier than one before it */
 #define NEW_MAPS  64u	      /* snapshots until it is looked which are replaced */
 
@@ -32,10 +33,10 @@ struct follow {
 	struct batch batch;	 /* where the registers were dropped: the current chunk's events */
 	struct mlk_entry stacks; /* where they were: the last chunk of stacks, unwound */
 	struct held *held;
-	size_t first, nr, room; /* of them: those from first on wait */
-	uint64_t damaged;	/* chunks with events that do not decode */
-	size_t kept_maps;	/* snapshots that were needed when that was looked at */
-	uint64_t last_ns;
+	size_t first, nr, room;	    /* of them: those from first on wait */
+	uint64_t damaged;	    /* chunks with events that do not decode */
+	size_t kept_maps;	    /* snapshots that were needed when that was looked at */
+	uint64_t first_ns, last_ns; /* of the events that were taken in */
 	bool new_layout, of_kernel, ended;
 	struct follow_opts opts;
 };
@@ -150,6 +151,8 @@ static int apply_event(struct follow *f, const struct mlk_event *event, uint32_t
 {
 	int err = f->opts.event ? f->opts.event(f->opts.arg, event, id) : 0;
 
+	if (!f->first_ns || event->time_ns < f->first_ns)
+		f->first_ns = event->time_ns;
 	if (event->time_ns > f->last_ns)
 		f->last_ns = event->time_ns;
 	return err ? err : replay_event(f->leaks, event, id);
@@ -315,6 +318,27 @@ struct replay *follow_replay(const struct follow *f)
 uint64_t follow_last_ns(const struct follow *f)
 {
 	return f->last_ns;
+}
+
+/* The first sample of memory is made when all is set up, and before a command runs. */
+uint64_t follow_begun_ns(const struct follow *f)
+{
+	const uint64_t start_ns = mlk_reader_meta(f->trace)->start_ns;
+	uint64_t begun_ns = f->leaks->memory.first_ns;
+
+	if (f->first_ns && f->first_ns < begun_ns)
+		begun_ns = f->first_ns;
+	return begun_ns > start_ns ? begun_ns : start_ns;
+}
+
+uint64_t follow_known_ns(const struct follow *f, uint64_t now_ns)
+{
+	uint64_t known_ns = f->first < f->nr ? f->held[f->first].seen_ns : now_ns;
+
+	if (f->ended)
+		return now_ns;
+	known_ns -= known_ns < KEPT_NS ? known_ns : KEPT_NS;
+	return known_ns > f->last_ns ? known_ns : f->last_ns;
 }
 
 void follow_free(struct follow *f)

@@ -51,6 +51,13 @@ struct replay *follow_replay(const struct follow *f);
 /* Time of the last event that was taken in, CLOCK_MONOTONIC; 0: none was. */
 uint64_t follow_last_ns(const struct follow *f);
 
+/* Since when events are recorded, as far as is known: the set-up is before that. */
+uint64_t follow_begun_ns(const struct follow *f);
+
+/* Up to when all events are taken in, as far as can be said at @now_ns: a recorder keeps the latest
+ * for a moment, and so does this. */
+uint64_t follow_known_ns(const struct follow *f, uint64_t now_ns);
+
 /* Release @f; NULL is allowed. */
 void follow_free(struct follow *f);
 

@@ -178,10 +178,10 @@ int groups_fill(struct groups *groups, const struct top_view *view, enum group_k
 	for (size_t i = 0; !err && i < groups->nr; i++)
 		groups->all[i].age_ns =
 			holdings_age(now, groups->all[i].now, groups->all[i].born_us);
-	if (!err && before && before->time_ns && before->time_ns < now->time_ns) {
+	if (!err && before && before->time_ns && before->known_ns < now->known_ns) {
 		err = sum_up(&then, view, kind, before);
 		if (!err)
-			set_rates(groups, &then, now->time_ns - before->time_ns);
+			set_rates(groups, &then, now->known_ns - before->known_ns);
 	}
 	groups_release(&then);
 	groups_sort(groups, TOP_BYTES);

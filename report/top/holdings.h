@@ -28,6 +28,7 @@ struct holdings {
 		INTERN_OF(struct holding);
 	} cells;
 	uint64_t time_ns, start_ns; /* CLOCK_MONOTONIC */
+	uint64_t known_ns;	    /* up to when all events are in it; the caller sets it */
 	bool of_kernel;
 	bool failed; /* memory was short */
 };

@@ -29,8 +29,9 @@ void top_state_forget(void *arg, uint32_t number)
 		state->all[number] = (struct top_stack){0};
 }
 
-int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_t now_ns)
+int top_state_tick(struct top_state *state, const struct follow *follow, uint64_t now_ns)
 {
+	const struct stacks *stacks = follow_replay(follow)->stacks;
 	size_t at = state->nr_ticks % TOP_TREND;
 
 	if (state->failed ||
@@ -39,8 +40,12 @@ int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_
 	for (size_t i = 0; i < stacks->nr; i++)
 		state->all[i].bytes[at] = stacks->all[i].now.bytes;
 	state->before_ns = state->nr_ticks ? state->tick_ns : state->start_ns;
-	state->since_ns = now_ns - state->before_ns;
 	state->tick_ns = now_ns;
+	state->known_before_ns = state->nr_ticks ? state->known_ns : follow_begun_ns(follow);
+	state->known_ns = follow_known_ns(follow, now_ns);
+	if (state->known_ns < state->known_before_ns)
+		state->known_ns = state->known_before_ns;
+	state->since_ns = state->known_ns - state->known_before_ns;
 	state->nr_ticks++;
 	return 0;
 }
@@ -51,6 +56,7 @@ void top_state_redo(struct top_state *state)
 		return;
 	state->nr_ticks--;
 	state->tick_ns = state->before_ns;
+	state->known_ns = state->known_before_ns;
 }
 
 /* What stack @number had @back tables ago, 0: at the last one. */

@@ -17,12 +17,15 @@ struct top_stack {
 struct top_state {
 	uint64_t start_ns;
 	struct top_stack *all;
-	size_t room;	    /* of them, zeroed: those that no event had */
-	uint64_t nr_ticks;  /* tables so far */
-	uint64_t tick_ns;   /* when the last one was */
-	uint64_t before_ns; /* and that before; the start, if there was none */
-	uint64_t since_ns;  /* between the last two */
-	bool failed;	    /* memory was short */
+	size_t room;		  /* of them, zeroed: those that no event had */
+	uint64_t nr_ticks;	  /* tables so far */
+	uint64_t tick_ns;	  /* when the last one was */
+	uint64_t before_ns;	  /* and that before; the start, if there was none */
+	uint64_t known_ns;	  /* up to when the last one tells of all events, */
+	uint64_t known_before_ns; /* and the one before; since when they are recorded, if there was
+				     none */
+	uint64_t since_ns;	  /* between these two: what rates are of */
+	bool failed;		  /* memory was short */
 };
 
 /* A line of a table.  It stays what it is when the process is forgotten, and its stack's number is
@@ -56,8 +59,9 @@ void top_state_changed(void *state, const struct live_change *change);
 /* Stack @number begins anew: follow_opts.forgot, with a struct top_state as its arg. */
 void top_state_forget(void *state, uint32_t number);
 
-/* A table of the moment @now_ns is to be shown: note what each stack has.  Returns 0 or -ENOMEM. */
-int top_state_tick(struct top_state *state, const struct stacks *stacks, uint64_t now_ns);
+/* A table of the moment @now_ns of what @follow has taken in is to be shown: note what each stack
+ * has.  Returns 0 or -ENOMEM. */
+int top_state_tick(struct top_state *state, const struct follow *follow, uint64_t now_ns);
 
 /* The next table takes the place of the last one: rates are since the one before that. */
 void top_state_redo(struct top_state *state);

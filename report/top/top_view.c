@@ -89,7 +89,7 @@ int top_view_sort(struct top_view *view, enum top_sort sort, size_t nr)
 
 int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 {
-	int err = top_state_tick(&view->state, view->leaks->stacks, now_ns);
+	int err = top_state_tick(&view->state, view->follow, now_ns);
 
 	view->totals = *live_totals(view->leaks->live);
 	view->begun = live_nr_begun(view->leaks->live);
@@ -105,8 +105,12 @@ int top_view_update(struct top_view *view, uint64_t now_ns, size_t nr)
 
 int top_view_holdings(const struct top_view *view, struct holdings *holdings)
 {
-	return holdings_fill(holdings, view->leaks->live, mlk_reader_meta(view->trace)->of_kernel,
-			     view->state.start_ns, view->all.now_ns);
+	int err =
+		holdings_fill(holdings, view->leaks->live, mlk_reader_meta(view->trace)->of_kernel,
+			      view->state.start_ns, view->all.now_ns);
+
+	holdings->known_ns = view->state.known_ns;
+	return err;
 }
 
 /* What the threads that are @in hold from each stack, by its number. */
@@ -136,9 +140,9 @@ static int add_part(struct top_view *view, const struct top_row *whole, const st
 
 	row.now = now->now;
 	row.age_ns = holdings_age(of, now->now, now->born_us);
-	row.rate = before ? (double)(int64_t)(now->now.bytes - before->now.bytes) * 1e9 /
-				    (double)since_ns
-			  : 0;
+	row.rate = before && since_ns ? (double)(int64_t)(now->now.bytes - before->now.bytes) *
+						1e9 / (double)since_ns
+				      : 0;
 	if (!row.now.blocks && !row.now.bytes)
 		return 0;
 	return array_append(&view->table.rows, &view->table.nr, &view->table.room, &row,
@@ -168,7 +172,7 @@ int top_view_part(struct top_view *view, const struct holdings *now, const bool 
 		else
 			err = add_part(view, row, &sums[row->stack], now,
 				       then ? &then[row->stack] : NULL,
-				       before ? now->time_ns - before->time_ns : 0);
+				       before ? now->known_ns - before->known_ns : 0);
 	}
 	free(sums);
 	free(then);

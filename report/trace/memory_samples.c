@@ -77,6 +77,8 @@ int memory_samples_note(struct memory_samples *samples, const struct mlk_memory 
 
 	if (err)
 		return err;
+	if (!samples->first_ns || sample->time_ns < samples->first_ns)
+		samples->first_ns = sample->time_ns;
 	if (!p) {
 		samples->left_out++;
 		return 0;

@@ -41,6 +41,7 @@ struct memory_process {
 struct memory_samples {
 	INTERN_OF(struct memory_process);
 	uint64_t left_out; /* samples of processes beyond MEMORY_PROCESSES_MAX */
+	uint64_t first_ns; /* of the earliest, also of a process that is forgotten; 0: none */
 };
 
 /* Note @sample, which is copied.  One that is earlier than its process's last one counts as of that

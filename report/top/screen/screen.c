@@ -94,7 +94,7 @@ const struct groups *screen_groups(const struct screen *screen)
 
 bool screen_knows_rates(const struct screen *screen)
 {
-	return screen->before.time_ns && screen->before.time_ns < screen->now.time_ns;
+	return screen->before.time_ns && screen->before.known_ns < screen->now.known_ns;
 }
 
 /* Have what threads hold at the last table, and at that before it if that was looked at. */
