@@ -97,7 +97,10 @@ char *process_groups_label(const struct process_groups *groups, size_t i)
 			       processes_name(groups->names, tgid), tgid);
 		return len < 0 ? NULL : label;
 	}
-	len = asprintf(&label, "%s (%s%s %s)", processes_name(groups->names, tgid),
+	len = asprintf(&label, "%s (%s%s %s)",
+		       processes_are_named(groups->names, tgid)
+			       ? processes_name(groups->names, tgid)
+			       : "without a name",
 		       text_number(number, group->nr), group->gone ? " exited" : "",
 		       group->nr == 1 ? "process" : "processes");
 	return len < 0 ? NULL : label;
@@ -151,10 +154,15 @@ static void print_group(FILE *out, const struct process_groups *groups,
 	char number[TEXT_NUMBER_MAX];
 
 	if (group->nr == 1)
-		fprintf(out, "  process %" PRIu32 " ", p.tgid);
+		fprintf(out, "  process %" PRIu32, p.tgid);
 	else
-		fprintf(out, "  %s processes ", text_number(number, group->nr));
-	text_print(out, processes_name(groups->names, p.tgid));
+		fprintf(out, "  %s processes", text_number(number, group->nr));
+	if (processes_are_named(groups->names, p.tgid)) {
+		fputc(' ', out);
+		text_print(out, processes_name(groups->names, p.tgid));
+	} else if (group->nr != 1) {
+		fputs(" without a name", out);
+	}
 	if (group->gone || group->ended)
 		fputs(", exited", out);
 	print_totals(out, &group->totals);

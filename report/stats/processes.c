@@ -17,11 +17,14 @@ int processes_note(struct thread_names *names, const struct mlk_thread *thread)
 		       : 0;
 }
 
+bool processes_are_named(const struct thread_names *names, uint32_t tgid)
+{
+	return thread_names_get(names, tgid, 0)[0] != '\0';
+}
+
 const char *processes_name(const struct thread_names *names, uint32_t tgid)
 {
-	const char *name = thread_names_get(names, tgid, 0);
-
-	return name[0] ? name : "process";
+	return processes_are_named(names, tgid) ? thread_names_get(names, tgid, 0) : "process";
 }
 
 char *processes_label(const struct thread_names *names, uint32_t tgid)

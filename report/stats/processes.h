@@ -11,6 +11,9 @@
 /* Note the name of @thread, if it is a process's main thread.  Returns 0 or -ENOMEM. */
 int processes_note(struct thread_names *names, const struct mlk_thread *thread);
 
+/* Is the name of process @tgid known? */
+bool processes_are_named(const struct thread_names *names, uint32_t tgid);
+
 /* The name of process @tgid, any bytes, "process" when none is known; valid until the next
  * processes_note(). */
 const char *processes_name(const struct thread_names *names, uint32_t tgid);
