@@ -210,6 +210,8 @@ int preload_new(struct preload **out, const struct preload_opts *opts)
 		err = set_up(p, opts);
 		if (err)
 			shared_memory_explain(p->bytes, err);
+		else if (opts->memory < 0)
+			shared_memory_warn(p->bytes);
 	}
 	if (err)
 		preload_free(p);

@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "mleak.h"
 #include "record/base/rlimits.h"
 #include "record/filter/filters.h"
 #include "record/libpreload/account.h"
+
+#define GOOD_PART 8 /* one in so many of a limit's addresses is told */
 
 int shared_memory_make(const struct preload_opts *opts, int *memory_fd, size_t *bytes,
 		       struct preload_header **out)
@@ -49,4 +52,17 @@ void shared_memory_explain(size_t bytes, int err)
 	else
 		log_error("cannot make memory to share with the command: %s%s", strerror(-err),
 			  err == -EMFILE ? " (ulimit -n)" : "");
+}
+
+void shared_memory_warn(size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	    bytes < limit.rlim_cur / GOOD_PART)
+		return;
+	log_warn("of the %llu MiB of addresses that the command may take (ulimit -v), %zu are "
+		 "taken by the memory that it shares with mleak; raise the limit, or give a "
+		 "smaller --ring-size",
+		 (unsigned long long)limit.rlim_cur >> 20, bytes >> 20);
 }

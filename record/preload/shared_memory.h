@@ -19,4 +19,8 @@ int shared_memory_make(const struct preload_opts *opts, int *memory_fd, size_t *
  * sentence. */
 void shared_memory_explain(size_t bytes, int err);
 
+/* The command will map all @bytes.  Say so if its address space, which is limited as ours is, has
+ * clearly less room for that. */
+void shared_memory_warn(size_t bytes);
+
 #endif

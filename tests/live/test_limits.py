@@ -1,13 +1,27 @@
 """Under limits on descriptors, files' sizes and memory, a recording works or says what is missing."""
 
 import os
+import re
 import resource
+import sys
 
 from backends import both_backends
 from mleaktest import MLEAK_FAST, Case, ends_in, parse_answers, parse_folded, parse_totals
 from test_preload import PreloadCase
 
 LIMITS = "ulimit -Sn; ulimit -Hn; ulimit -f; grep SigIgn /proc/self/status"
+
+
+# How many MiB can be mapped.
+MAP = b"""
+import mmap
+blocks = []
+try:
+    while True:
+        blocks.append(mmap.mmap(-1, 1 << 20))
+except OSError:
+    print(len(blocks))
+"""
 
 
 def limited(which, soft, hard=None):
@@ -95,6 +109,28 @@ class PreloadLimitsTest(PreloadCase):
         self.assertEqual(result.out.splitlines()[3], plain.out.splitlines()[3])
         self.assertEqual(result.out.splitlines()[2], str(200 << 11))
         os.stat(self.path("x.mlk"))
+
+    def mapped_beside(self, limit, *options):
+        """What a program can map less than without mleak, in MiB, and what mleak says meanwhile."""
+        self.write("map.py", MAP)
+        command = [sys.executable, self.path("map.py")]
+        within = {"preexec_fn": limited(resource.RLIMIT_AS, limit)}
+        alone = self.finish(self.spawn(command, **within))
+        result = self.mleak("record", "--backend", "preload", "-o", "x.mlk", *options, "--", *command, **within)
+        self.assertEqual((alone.status, result.status), (0, 0), result.err)
+        return int(alone.out) - int(result.out), result.err
+
+    def test_addresses_that_the_command_lacks_are_told(self):
+        less, said = self.mapped_beside(800 << 20)
+        told = re.search(r"warning: of the 800 MiB of addresses .* \(ulimit -v\), (\d+) are taken", said)
+        self.assertTrue(told, said)
+        self.assertTrue(less - 8 < int(told[1]) <= less, (less, said))
+        self.assertIn("--ring-size", said)
+
+    def test_few_of_many_addresses_are_not_told(self):
+        less, said = self.mapped_beside(800 << 20, "--ring-size", "64K")
+        self.assertLess(less, 800 / 8)
+        self.assertNotIn("ulimit", said)
 
     def test_a_child_without_memory_for_its_ring_is_lost_and_runs(self):
         script = "ulimit -v 40000; (for i in 1 2 3; do a=$a$i; done; echo $a); exit 3"
