@@ -410,6 +410,11 @@ bool mlk_writer_is_behind(const struct mlk_writer *w)
 	return mlk_chunk_out_is_behind(w->out);
 }
 
+void mlk_writer_patience(struct mlk_writer *w, bool (*gives_up)(void *arg), void *arg)
+{
+	mlk_chunk_out_patience(w->out, gives_up, arg);
+}
+
 uint64_t mlk_writer_bytes(const struct mlk_writer *w)
 {
 	return mlk_chunk_out_bytes(w->out);

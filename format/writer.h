@@ -116,6 +116,10 @@ void mlk_writer_in_thread(struct mlk_writer *w, void (*fn)(void *arg), void *arg
 /* Is what reads the trace from a pipe so far behind that @w may soon wait for it? */
 bool mlk_writer_is_behind(const struct mlk_writer *w);
 
+/* While this waits for what reads the trace from a pipe, ask @gives_up(@arg) now and then.  Once it
+ * says yes, all calls fail with -ECANCELED.  NULL, as at the beginning: never ask. */
+void mlk_writer_patience(struct mlk_writer *w, bool (*gives_up)(void *arg), void *arg);
+
 /* Bytes on the file so far. */
 uint64_t mlk_writer_bytes(const struct mlk_writer *w);
 

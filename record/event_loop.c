@@ -328,6 +328,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	flush_old_events(&l, l.start_ns);
 	open_loop(&l);
 	s->yields = true;
+	mlk_writer_patience(s->out.writer, NULL, NULL); /* signals are heard from now on */
 	while (!l.reason && !s->out.err) {
 		wait_and_take(&l, drained);
 		drained = take_events(&l);

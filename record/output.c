@@ -10,6 +10,8 @@
 #include "cmdline/trace_name.h"
 #include "format/trace.h"
 #include "mleak.h"
+#include "record/base/reader_wait.h"
+#include "record/trace/write_failed.h"
 
 int output_claim_pipe(int *pipe)
 {
@@ -56,7 +58,10 @@ int output_open(struct output *o, const struct output_opts *opts, pid_t pid)
 	if (opts->pipe >= 0) {
 		o->fd = opts->pipe;
 		snprintf(o->path, sizeof(o->path), "-");
-		return 0;
+		err = reader_wait(o->fd);
+		if (err)
+			write_failed_tell(o->path, err, false);
+		return err;
 	}
 	err = snprintf(name, sizeof(name), "%s%s", opts->name,
 		       o->number && !trace_name_has(opts->name, 'n') ? ".%n" : "") <

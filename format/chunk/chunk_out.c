@@ -6,12 +6,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "format/chunk/compress.h"
 #include "format/chunk/index.h"
 
-#define QUEUED_MAX 8 /* chunks of 1 MiB and more */
+#define QUEUED_MAX 8	    /* chunks of 1 MiB and more */
+#define ASK_NS	   50000000 /* between questions whether to give up */
 
 struct job {
 	struct mlk_chunk header;
@@ -35,6 +37,8 @@ struct mlk_chunk_out {
 	void (*call)(void *arg); /* to be called next; NULL: nothing */
 	void *call_arg;
 	bool stop;
+	bool (*gives_up)(void *arg); /* the caller's alone, as its argument */
+	void *patience;
 	uint64_t bytes;
 	int err;
 };
@@ -187,7 +191,8 @@ static void *work(void *arg)
 			err = write_job(o, job, before, &written);
 		mlk_enc_release(&job->payload);
 		pthread_mutex_lock(&o->lock);
-		o->err = err;
+		if (!o->err)
+			o->err = err;
 		o->bytes += written;
 		o->first = (o->first + 1) % QUEUED_MAX;
 		o->nr--;
@@ -236,6 +241,36 @@ int mlk_chunk_out_new(struct mlk_chunk_out **out, int fd, uint64_t bytes, int zs
 	return err;
 }
 
+void mlk_chunk_out_patience(struct mlk_chunk_out *o, bool (*gives_up)(void *arg), void *arg)
+{
+	o->gives_up = o->regular ? NULL : gives_up;
+	o->patience = arg;
+}
+
+/* The thread is in a write(2) that nobody may ever end. */
+static bool is_given_up(const struct mlk_chunk_out *o)
+{
+	return o->err == -ECANCELED;
+}
+
+/* Wait, with the lock, until something has changed, or it was asked whether to give up. */
+static void wait_for_change(struct mlk_chunk_out *o)
+{
+	struct timespec at;
+
+	if (!o->gives_up) {
+		pthread_cond_wait(&o->changed, &o->lock);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_nsec += ASK_NS;
+	at.tv_sec += at.tv_nsec / 1000000000;
+	at.tv_nsec %= 1000000000;
+	if (pthread_cond_timedwait(&o->changed, &o->lock, &at) && !o->err &&
+	    o->gives_up(o->patience))
+		o->err = -ECANCELED;
+}
+
 int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct mlk_enc *payload,
 		      bool stored)
 {
@@ -244,7 +279,7 @@ int mlk_chunk_out_put(struct mlk_chunk_out *o, const struct mlk_chunk *h, struct
 
 	pthread_mutex_lock(&o->lock);
 	while (!err && !o->err && o->nr == QUEUED_MAX)
-		pthread_cond_wait(&o->changed, &o->lock);
+		wait_for_change(o);
 	if (!err)
 		err = o->err;
 	if (!err) {
@@ -264,7 +299,8 @@ int mlk_chunk_out_last(struct mlk_chunk_out *o, struct mlk_chunk *h, const struc
 	int err;
 
 	/* With nothing queued the thread waits, and what is its own may be used here. */
-	(void)mlk_chunk_out_error(o, true);
+	if (mlk_chunk_out_error(o, true) == -ECANCELED)
+		return -ECANCELED;
 	err = payload->failed ? -ENOMEM : write_chunk(o, h, payload, o->bytes, &written);
 	if (!err)
 		o->bytes += written;
@@ -293,7 +329,7 @@ void mlk_chunk_out_call(struct mlk_chunk_out *o, void (*fn)(void *arg), void *ar
 	o->call = fn;
 	o->call_arg = arg;
 	pthread_cond_broadcast(&o->changed);
-	while (o->call)
+	while (o->call && !is_given_up(o))
 		pthread_cond_wait(&o->changed, &o->lock);
 	pthread_mutex_unlock(&o->lock);
 }
@@ -303,8 +339,8 @@ int mlk_chunk_out_error(struct mlk_chunk_out *o, bool drained)
 	int err;
 
 	pthread_mutex_lock(&o->lock);
-	while (drained && o->nr)
-		pthread_cond_wait(&o->changed, &o->lock);
+	while (drained && o->nr && !is_given_up(o))
+		wait_for_change(o);
 	err = o->err;
 	pthread_mutex_unlock(&o->lock);
 	return err;
@@ -334,13 +370,20 @@ uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o)
 
 void mlk_chunk_out_free(struct mlk_chunk_out *o)
 {
+	bool given_up;
+
 	if (!o)
 		return;
 	if (o->started) {
 		pthread_mutex_lock(&o->lock);
+		given_up = is_given_up(o);
 		o->stop = true;
 		pthread_cond_broadcast(&o->changed);
 		pthread_mutex_unlock(&o->lock);
+		if (given_up) {
+			pthread_detach(o->thread); /* it needs all of this until the process ends */
+			return;
+		}
 		pthread_join(o->thread, NULL);
 	}
 	pthread_cond_destroy(&o->changed);

@@ -45,6 +45,10 @@ int mlk_chunk_out_index(struct mlk_chunk_out *o, uint32_t salt, uint64_t *offset
  * mlk_chunk_out_put() may wait for it soon, as long as it pleases. */
 bool mlk_chunk_out_is_behind(struct mlk_chunk_out *o);
 
+/* From now on, where another program reads from a pipe, ask @gives_up(@arg) now and then while this
+ * waits for it.  Once that says yes, all calls fail with -ECANCELED.  NULL: never ask. */
+void mlk_chunk_out_patience(struct mlk_chunk_out *o, bool (*gives_up)(void *arg), void *arg);
+
 /* Bytes on the file so far. */
 uint64_t mlk_chunk_out_bytes(struct mlk_chunk_out *o);
 

@@ -111,6 +111,13 @@ int session_add_pids(struct session *s, const pid_t *pids, size_t nr)
 	return -ESRCH;
 }
 
+void session_set_helper(struct session *s, struct helper *helper)
+{
+	s->helper = helper;
+	for (size_t i = 0; i < s->nr; i++)
+		s->all[i]->target.helper = helper; /* and their children have it from them */
+}
+
 void session_note_gap(struct session *s, uint64_t gap_ns)
 {
 	s->gaps.nr++;

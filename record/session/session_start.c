@@ -11,6 +11,7 @@
 #include "mleak.h"
 #include "record/base/clock.h"
 #include "record/base/kernel.h"
+#include "record/base/reader_wait.h"
 #include "record/base/rlimits.h"
 #include "record/privilege/privileges.h"
 #include "record/ptrace/tracer.h"
@@ -24,6 +25,15 @@
  * it; and the one that attaches the probes before all of them. */
 #define NICENESS (-10)
 #define URGENT	 (-20) /* the niceness that goes before all others */
+
+/* Nobody else hears a signal until all is set up. */
+static bool gives_up(void *arg)
+{
+	struct session *s = arg;
+
+	waiting_for(&s->waiting, READER_WAITED, 0, 0);
+	return reader_told_to_end();
+}
 
 int session_write_meta(struct session *s, const struct session_opts *opts)
 {
@@ -414,6 +424,8 @@ int session_start(struct session *s, const struct session_opts *opts)
 		     : s->preload ? &backend_preload
 				  : &backend_bpf;
 	err = session_write_meta(s, opts);
+	if (!err)
+		mlk_writer_patience(s->out.writer, gives_up, s);
 	s->out.modules.embed = opts->embed;
 	s->mode = opts->stack_mode;
 	s->follow = opts->follow;
@@ -435,11 +447,4 @@ int session_start(struct session *s, const struct session_opts *opts)
 	if (err) /* a command that is started then, in another way, would have it too */
 		setpriority(PRIO_PROCESS, 0, niceness);
 	return err;
-}
-
-void session_set_helper(struct session *s, struct helper *helper)
-{
-	s->helper = helper;
-	for (size_t i = 0; i < s->nr; i++)
-		s->all[i]->target.helper = helper; /* and their children have it from them */
 }

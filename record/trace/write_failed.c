@@ -9,7 +9,11 @@
 
 void write_failed_tell(const char *path, int err, bool begun)
 {
-	if (err == -EPIPE && !strcmp(path, "-"))
+	if (err == -ECANCELED)
+		log_error("%s: mleak was told to end, and the program that reads the trace from "
+			  "the standard output does not read",
+			  begun ? "the recording ends" : "nothing is recorded");
+	else if (err == -EPIPE && !strcmp(path, "-"))
 		log_error("%s: the program that reads the trace from the standard output has ended",
 			  begun ? "the recording ends" : "nothing is recorded");
 	else if (begun)

@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import time
 
 from backends import both_backends
@@ -230,3 +231,52 @@ class StalledReaderTest(Case):
     def test_a_signal_is_heard(self):
         for backend in "bpf", "inject":
             self.check("--backend", backend, ends=lambda recorder: recorder.terminate())
+
+
+class StalledBeforeTest(Case):
+    """What should read the trace does not read at all: the recording has not even begun."""
+    backend = "preload"
+    stalls = True, False  # the pipe is full at first, or as soon as something was written
+
+    def start(self, full):
+        """A recorder whose pipe has 4,096 bytes, which are @full already, and the pipe's other end."""
+        source, sink = os.pipe()
+        self.addCleanup(os.close, source)
+        fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, 4096)
+        if full:
+            os.write(sink, b"x" * 4096)
+        # the interpreter has more modules than are queued
+        recorder = self.start_mleak("record", "--backend", self.backend, "-o", "-", "--", sys.executable, "-c",
+                                    "import ctypes, json, time; time.sleep(%d)" % (30 if full else 1), stdout=sink)
+        os.close(sink)
+        return recorder, source
+
+    def test_a_signal_is_heard(self):
+        for sig in signal.SIGTERM, signal.SIGINT:
+            for full in self.stalls:
+                with self.subTest(sig=sig, full=full):
+                    recorder, _ = self.start(full)
+                    self.wait_for_words(recorder, "waiting for the program that reads the trace")
+                    recorder.send_signal(sig)
+                    result = self.finish(recorder)
+                    self.assertEqual(result.status, 125)
+                    self.assertIn("nothing is recorded: mleak was told to end, and the program that reads", result.err)
+
+    def test_it_begins_when_the_reader_reads(self):
+        recorder, source = self.start(False)
+        self.wait_for_words(recorder, "waiting for the program that reads the trace")
+        trace = b""
+        while part := os.read(source, 1 << 16):
+            trace += part
+        result = self.finish(recorder)
+        self.assertEqual(result.status, 0, result.err)
+        totals = parse_totals(self.report(self.write("x.mlk", trace)))
+        self.assertGreater(totals.allocations.blocks, 1000)
+        self.assertEqual(totals.lost, 0)
+
+
+@needs_bpf
+class StalledBeforeBpfTest(StalledBeforeTest):
+    backend = "bpf"
+    stalls = True,  # a command that is held has few modules
+    test_it_begins_when_the_reader_reads = None
