@@ -159,7 +159,7 @@ static int explain_place(const struct unwinding *u, int err)
 	if (err == MLK_E_OTHER)
 		log_error("'%s' is another file now, and was not replaced; try again", u->shown);
 	else
-		log_error("cannot write '%s'%s: %s", u->shown,
+		log_error("cannot write '%s'%s: %s; give another name with -o", u->shown,
 			  place.of_old ? " (the existing file would be kept with the suffix '.old')"
 				       : "",
 			  mlk_strerror(err));

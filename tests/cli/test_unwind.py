@@ -206,6 +206,16 @@ class RefusalTest(UnwindCase):
         self.refuse(2, "No such file or directory", "-o", self.path("not/here"), self.trace)
         self.assert_nothing_is_left(["folder"])
 
+    def test_a_link_that_is_named_is_not_followed(self):
+        trace = self.write("real.mlk", self.read(self.trace))
+        for name, target in ("of-the-trace", "real.mlk"), ("of-another", "other"), ("of-none", "nowhere"):
+            os.symlink(target, self.path(name))
+            self.write("other", b"mine")
+            self.refuse(2, "give another name with -o", "-o", self.path(name), trace)
+            self.assertEqual(os.readlink(self.path(name)), target)
+        self.assertEqual((self.read(trace), self.read(self.path("other"))), (self.read(self.trace), b"mine"))
+        self.assertFalse(os.path.lexists(self.path("nowhere")))
+
     def test_a_disk_that_is_full(self):
         path = self.write("mleak.mlk", self.read(self.trace))
 
