@@ -72,11 +72,25 @@ int print_finish(int status)
 	return EXIT_FAILED;
 }
 
+static bool has_line;
+
+void log_over_line(void)
+{
+	__atomic_store_n(&has_line, true, __ATOMIC_RELAXED);
+}
+
+void log_end_line(void)
+{
+	if (__atomic_exchange_n(&has_line, false, __ATOMIC_RELAXED))
+		fputs("\r\033[K", stderr);
+}
+
 /* Names of programs and files are in it, with whatever bytes they have. */
 static void log_line(const char *prefix, const char *fmt, va_list args)
 {
 	char *text;
 
+	log_end_line();
 	fputs(prefix, stderr);
 	if (vasprintf(&text, fmt, args) >= 0) {
 		print_harmless(stderr, text);

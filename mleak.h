@@ -37,6 +37,11 @@ void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* On stderr, a terminal, is a line that shows how far it is: the next message takes its place, or
+ * log_end_line() takes it away, if that was not done yet. */
+void log_over_line(void);
+void log_end_line(void);
+
 /* From now on log_info() prints nothing, and nothing shows how far it is. */
 void log_quiet(void);
 bool log_is_quiet(void);

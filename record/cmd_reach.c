@@ -161,7 +161,7 @@ static bool read_all(struct session *s)
 		more = session_reach_step(s);
 		progress_show_reach(&progress, s, clock_now_ns());
 	}
-	progress_end(&progress);
+	log_end_line();
 	for (size_t i = 0; i < s->nr; i++)
 		any |= s->all[i]->passes > 0;
 	return any;

@@ -336,7 +336,7 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 	}
 	reach_last(&l);
 	s->yields = false;
-	progress_end(&l.progress);
+	log_end_line();
 	if (l.epoll >= 0)
 		close(l.epoll);
 	if (l.signals >= 0)

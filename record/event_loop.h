@@ -30,15 +30,13 @@ enum mlk_end event_loop_run(struct session *s, const struct event_loop_opts *opt
 /* A line on the terminal while recording, and the account at the end: progress.c. */
 struct progress {
 	bool terminal; /* stderr is one; else nothing is shown */
-	bool shown;
 	uint64_t start_ns, last_ns, last_events;
 };
 
 /* From @now_ns on, when the recording began, show how it goes, if stderr is a terminal: each time
- * that progress_show() is called, until progress_end() takes the line away. */
+ * that progress_show() is called, until log_end_line() takes the line away. */
 void progress_begin(struct progress *p, uint64_t now_ns);
 void progress_show(struct progress *p, const struct session *s, uint64_t now_ns);
-void progress_end(struct progress *p);
 
 /* Likewise of a snapshot of the pointers in memory, once a second: for what calls it more often. */
 void progress_show_reach(struct progress *p, const struct session *s, uint64_t now_ns);

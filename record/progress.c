@@ -39,7 +39,7 @@ void progress_show(struct progress *p, const struct session *s, uint64_t now_ns)
 		(double)(now_ns - p->start_ns) / 1e9, (double)(events - p->last_events) / seconds,
 		output_size(size, mlk_writer_bytes(s->out.writer)), nr_lost(s));
 	fflush(stderr);
-	p->shown = true;
+	log_over_line();
 	p->last_ns = now_ns;
 	p->last_events = events;
 }
@@ -57,15 +57,8 @@ void progress_show_reach(struct progress *p, const struct session *s, uint64_t n
 		reach_snapshot_result(r->now)->passes + 1, r->most_passes,
 		output_size(size, mlk_writer_bytes(s->out.writer)));
 	fflush(stderr);
-	p->shown = true;
+	log_over_line();
 	p->last_ns = now_ns;
-}
-
-void progress_end(struct progress *p)
-{
-	if (p->shown)
-		fputs("\r\033[K", stderr);
-	p->shown = false;
 }
 
 static void warn_of_losses(const struct session *s)

@@ -36,7 +36,7 @@ static void tell(struct waiting *w, unsigned int seconds)
 	fprintf(stderr, "\r\033[K%u s, nothing is recorded yet: waiting for %s%s", seconds, w->what,
 		count);
 	fflush(stderr);
-	w->shown = true;
+	log_over_line();
 }
 
 static void *run(void *arg)
@@ -94,7 +94,6 @@ void waiting_end(struct waiting *w)
 	pthread_join(w->thread, NULL);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->changed);
-	if (w->shown)
-		fputs("\r\033[K", stderr);
+	log_end_line();
 	*w = (struct waiting){0};
 }

@@ -15,7 +15,7 @@ struct waiting {
 	const char *what; /* static text */
 	size_t nr, of;	  /* the how manieth, of how many; 0: not told */
 	uint64_t since_ns;
-	bool begun, over, terminal, shown;
+	bool begun, over, terminal;
 };
 
 /* From now on report on stderr when it takes longer than a second, in a thread of its own: what

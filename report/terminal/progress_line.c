@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mleak.h"
+
 #define FIRST_NS 300000000 /* after which there is something to show */
 #define AGAIN_NS 100000000
 
@@ -47,15 +49,13 @@ void progress_line_move(void *arg, uint64_t done)
 	fprintf(stderr, "\rmleak: reading the trace: %2.0f %%\033[K",
 		100 * (double)done / (double)meter->whole);
 	fflush(stderr);
-	meter->drawn = true;
+	log_over_line();
 	meter->next_ns = now + AGAIN_NS;
 }
 
 void progress_line_end(struct progress_line *meter)
 {
-	if (meter->drawn) {
-		fputs("\r\033[K", stderr);
-		fflush(stderr);
-	}
-	meter->on = meter->drawn = false;
+	log_end_line();
+	fflush(stderr);
+	meter->on = false;
 }

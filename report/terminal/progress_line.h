@@ -10,7 +10,6 @@ struct progress_line {
 	bool on;
 	uint64_t whole;	 /* bytes */
 	int64_t next_ns; /* CLOCK_MONOTONIC: not drawn before, so that what is quick shows none */
-	bool drawn;
 };
 
 /* Begin: the trace has @whole bytes.  Only if @wanted, and stderr is a terminal, is anything shown.

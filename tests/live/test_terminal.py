@@ -84,6 +84,22 @@ class ReachTerminalTest(Case):
         line = r"\r\x1b\[K\d+ s, reading the memory of process %d: pass \d+ of at most 40, [\d.]+ [KM]iB" % pid
         self.assertRegex(seen.decode().split("\n")[0], r"\A(%s)+\r\x1b\[Kmleak: wrote" % line)
 
+    def test_a_warning_takes_the_place_of_the_progress_of_reach(self):
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        process, pid = self.reach_on(slave)
+        os.close(slave)
+        seen = b""
+        with contextlib.suppress(OSError):  # the other end was closed
+            while part := os.read(master, 65536):
+                seen += part
+                if b"reading the memory" in seen:
+                    os.kill(pid, signal.SIGKILL)
+        process.wait(timeout=LONG)
+        shown = [line.split("\r\x1b[K")[-1] for line in seen.decode().split("\r\n")]
+        self.assertIn("mleak: warning: the pointers of process %d are not all in the trace: it ended meanwhile" % pid,
+                      shown)
+
     def test_no_progress_of_reach_elsewhere(self):
         process, _ = self.reach_on(subprocess.PIPE)
         result = self.finish(process)
