@@ -153,10 +153,10 @@ static bool is_hidden(const struct target *t, int err)
 }
 
 /* Or, as others are there, what else it may be. */
-static void tell_gone(struct target *t, const char * or)
+static void tell_gone(struct target *t, const char *what_else)
 {
 	t->gone = true;
-	log_warn("process %d is left out: it has ended, or %s", (int)t->pid, or);
+	log_warn("process %d is left out: it has ended, or %s", (int)t->pid, what_else);
 }
 
 /* Say why /proc/PID cannot be read. */
