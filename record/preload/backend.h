@@ -52,6 +52,9 @@ int preload_launch(struct preload *p, char **argv, pid_t *pid, int *ended);
  */
 int preload_adopt(struct preload *p, pid_t pid);
 
+/* Is the file at @path the library, by its name? */
+bool preload_is_library(const char *path);
+
 /* The memory itself, and how many bytes it has; borrowed. */
 struct preload_header *preload_shared_memory(const struct preload *p, size_t *bytes);
 

@@ -1,5 +1,6 @@
 /* launch_preloaded.c - whether a command can take the library, and its start with it */
 #include "record/preload/launch_preloaded.h"
+#include "record/preload/backend.h"
 #include "record/ptrace/launch.h"
 
 #include <errno.h>
@@ -56,6 +57,13 @@ int preload_find_library(char *path, size_t size)
 		return err;
 	log_error("cannot preload '%s': the loader accepts no path with a space or colon", path);
 	return -EINVAL;
+}
+
+bool preload_is_library(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strcmp(slash ? slash + 1 : path, PRELOAD_LIBRARY);
 }
 
 /* The file that execvp(3) will start, into @path.  False: there is none. */

@@ -4,7 +4,9 @@
 #include <elf.h>
 
 #include "mleak.h"
+#include "record/preload/backend.h"
 #include "record/session/session.h"
+#include "record/target/link_map.h"
 
 /* Note the file of @m.  False: it was before, or there is no room. */
 static bool note(struct unprobed *u, const struct mlk_mapping *m)
@@ -18,25 +20,62 @@ static bool note(struct unprobed *u, const struct mlk_mapping *m)
 	return true;
 }
 
+/* By the preloaded library: the file of @maps to whose malloc it passes calls on.  NULL: it is the
+ * C library's. */
+static const struct mlk_mapping *passed_to(struct session *s, const struct target *t,
+					   const struct maps *maps)
+{
+	struct loaded_objects objects = {0};
+	const struct mlk_mapping *next = NULL;
+
+	if (s->preload && !link_map_read(&objects, t, maps))
+		for (size_t i = 0; !next && i < objects.nr; i++) {
+			const struct mlk_mapping *m = objects.v[i];
+			struct allocators found;
+
+			if (target_is_libc(m->path))
+				break;
+			if (preload_is_library(m->path))
+				continue;
+			allocators_find_in(&found, t, m, &s->allocator_opts);
+			next = found.nr ? m : NULL;
+			allocators_release(&found);
+		}
+	link_map_release(&objects);
+	return next;
+}
+
+static void warn_of(const struct session *s, const struct target *t, const struct mlk_mapping *m)
+{
+	if (s->preload)
+		log_warn("'%s' in process %d defines malloc too, which the preloaded library does "
+			 "not see: what libraries get by it is not recorded; record by eBPF, as "
+			 "root, with --obj %s",
+			 m->path, (int)t->pid, m->path);
+	else
+		log_warn("'%s' in process %d defines malloc too, and is not probed: what libraries "
+			 "get by it is not recorded; try --obj %s",
+			 m->path, (int)t->pid, m->path);
+}
+
 /* Tell of those among @maps, which are of @p.  The loader's own gives way to that of the C library,
  * and that one to any that is found before it. */
 static void tell(struct session *s, const struct process *p, const struct maps *maps)
 {
-	const struct mlk_mapping *loader = maps_find(maps, target_auxv(&p->target, AT_BASE));
+	const struct mlk_mapping *loader = maps_find(maps, target_auxv(&p->target, AT_BASE)),
+				 *next = passed_to(s, &p->target, maps);
 
 	for (size_t i = 0; i < maps->nr; i++) {
 		const struct mlk_mapping *m = &maps->v[i];
 		struct allocators found;
 
 		if (!(m->perms & MLK_PERM_X) || !m->inode || target_is_libc(m->path) ||
-		    (loader && maps_same_file(loader, m)) ||
-		    allocators_probe_file(&p->allocators, m))
+		    (loader && maps_same_file(loader, m)) || (next && maps_same_file(next, m)) ||
+		    preload_is_library(m->path) || allocators_probe_file(&p->allocators, m))
 			continue;
 		allocators_find_in(&found, &p->target, m, &s->allocator_opts);
 		if (found.nr && note(&s->unprobed, m))
-			log_warn("'%s' in process %d defines malloc too, and is not probed: what "
-				 "libraries get by it is not recorded; try --obj %s",
-				 m->path, (int)p->target.pid, m->path);
+			warn_of(s, &p->target, m);
 		allocators_release(&found);
 	}
 }
@@ -45,7 +84,7 @@ void unprobed_tell(struct session *s)
 {
 	struct maps maps = {0};
 
-	for (size_t i = 0; s->probes && i < s->nr; i++) {
+	for (size_t i = 0; (s->probes || (s->preload && !s->inject)) && i < s->nr; i++) {
 		const struct process *p = s->all[i];
 
 		if (!p->parent && !p->ended && !p->exited && p->probed &&

@@ -17,7 +17,7 @@ struct unprobed {
 
 /* Name those that are mapped now: a plugin that was loaded with one of its own (RTLD_DEEPBIND,
  * dlmopen, -Bsymbolic) may call it, which nothing else tells as soon as there is any other event.
- * Each is named once; nothing of a recording without eBPF. */
+ * Each is named once; nothing of a recording by injected code, which records them. */
 void unprobed_tell(struct session *s);
 
 #endif

@@ -2,6 +2,8 @@
 records it."""
 
 import json
+import os
+import re
 import subprocess
 
 from mleaktest import Case, needs_bpf
@@ -27,6 +29,34 @@ int main(void)
 	for (int i = 0; i < 23; i++)
 		kept[i] = malloc(47);
 	return 0;
+}
+"""
+
+PLUGIN_RUN = """
+void run(void)
+{
+	for (int i = 0; i < 23; i++)
+		kept[i] = malloc(47);
+}
+"""
+
+# Says that it is there when the recorder has looked, and ends with its input.
+HOST = """#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	void *plugin = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+	char byte;
+	if (argc > 1)
+		((void (*)(void))dlsym(plugin, "run"))();
+	for (int i = 0; i < 31; i++)
+		kept = malloc(53);
+	sleep(argc > 1 ? 0 : 3);
+	if (write(2, "still here\\n", 11) != 11)
+		return 1;
+	return (int)read(0, &byte, 1);
 }
 """
 
@@ -119,6 +149,39 @@ class OwnMallocTest(PreloadCase):
         trace, said = self.record_program(program)
         self.assertNotIn("malloc of its own", said)
         self.assertEqual(leaks(self, trace), [(23, 23 * 47)])
+
+
+class PluginTest(PreloadCase):
+    """A library that is loaded later has a malloc that it calls itself: nothing sees that."""
+
+    def record_until(self, condition, *libraries):
+        """The trace of a program that loads the plugin if given, and what is said until @condition was waited for."""
+        self.compile("plugin.so", SOURCE[:SOURCE.index("int main")] + PLUGIN_RUN, "-shared", "-fPIC", "-Wl,-Bsymbolic")
+        self.compile("host", HOST, "-ldl", "-Wl,--no-as-needed", *libraries)
+        trace = self.path("x.mlk")
+        mleak = self.start_mleak("record", *self.options, "-o", trace, "--", "./host", *condition[1:], stdin=-1,
+                                 **self.as_user)
+        self.wait_for_words(mleak, condition[0])
+        mleak.stdin.close()
+        mleak.stdin = None
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        return trace, result.err
+
+    def test_its_allocator_is_named_once(self):
+        trace, said = self.record_until(("defines malloc too", "./plugin.so"))
+        self.assertEqual(re.findall(r"'(\S*)' in process \d+ defines malloc too, which the preloaded library does not see",
+                                    said), [os.path.realpath(self.path("plugin.so"))])
+        self.assertIn("--obj " + os.path.realpath(self.path("plugin.so")), said)
+        # the host's own blocks are there, and the loader's; of the plugin's 23 none is
+        found = leaks(self, trace)
+        self.assertIn((31, 31 * 53), found)
+        self.assertNotIn(23, [blocks for blocks, _ in found])
+
+    def test_the_allocator_that_the_program_has_is_not_named(self):
+        trace, said = self.record_until(("still here",), "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
+        self.assertNotIn("defines malloc", said)
+        self.assertEqual(leaks(self, trace), [(31, 31 * 53)])
 
 
 def leaks(case, trace):
