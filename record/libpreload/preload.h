@@ -106,6 +106,9 @@ unsigned int preload_plain_delete(unsigned int number);
 /* operators.c: see which operators there are, once malloc is known. */
 void preload_find_operators(void);
 
+/* unseen_calls.c: does the program call functions of its allocator that are not wrapped? */
+bool preload_calls_unseen(void);
+
 /* Of this process. */
 extern struct preload_state preload_state;
 

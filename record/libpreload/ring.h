@@ -197,8 +197,9 @@ struct preload_header {
 	uint64_t skipped[PRELOAD_NR_SKIPS], skipped_bytes[PRELOAD_NR_SKIPS];
 	uint64_t lost_sums;	/* frees by others that found no account to be added to */
 	uint64_t left_children; /* children that are not to be recorded */
-	uint64_t passed_by; /* programs with a malloc of their own: theirs is called, not ours */
-	uint64_t unused_counts[5];
+	uint64_t passed_by;    /* programs with a malloc of their own: theirs is called, not ours */
+	uint64_t calls_unseen; /* programs that call functions of their allocator not wrapped */
+	uint64_t unused_counts[4];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	/* written by the recorder, before preload_process.python */
 	struct event_python pythons[PRELOAD_MAX_PROCESSES];

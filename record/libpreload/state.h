@@ -31,8 +31,9 @@ struct preload_state {
 	bool guards;	 /* blocks have guard bytes, see guard.h */
 	bool own_malloc; /* the program has a malloc of its own, which is called in place of ours */
 	bool passed_by;	 /* the same, until that has called ours */
-	uint32_t pid;	 /* that is recorded */
-	uint32_t program; /* as preload_process.program */
+	bool calls_unseen; /* it calls functions of its allocator that are not wrapped */
+	uint32_t pid;	   /* that is recorded */
+	uint32_t program;  /* as preload_process.program */
 	struct preload_process *process;
 	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */
 	uint64_t main_thread; /* where its control block is */

@@ -397,6 +397,7 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses)
 	/* The last one may come up yet, until the end. */
 	losses->count[MLK_LOST_EXEC] += p->stopped ? preload_processes_lost(p->processes) : 0;
 	losses->count[MLK_LOST_EXEC] += preload_passed_by(p->memory);
+	losses->count[MLK_LOST_EXEC] += preload_calls_not_seen(p->memory);
 	losses->count[MLK_LOST_MAPS] += preload_processes_maps_lost(p->processes);
 	losses->count[MLK_LOST_LOOK] += preload_processes_unlooked(p->processes, &first);
 	losses->skipped[MLK_SKIPPED_CHILD] +=

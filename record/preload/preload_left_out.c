@@ -12,6 +12,11 @@ uint64_t preload_passed_by(const struct preload_header *memory)
 	return nr > 0 ? (uint64_t)nr : 0; /* anybody may write there */
 }
 
+uint64_t preload_calls_not_seen(const struct preload_header *memory)
+{
+	return __atomic_load_n(&memory->calls_unseen, __ATOMIC_RELAXED);
+}
+
 static void tell_confined(const struct preload_header *memory)
 {
 	uint32_t how = __atomic_load_n(&memory->confined, __ATOMIC_ACQUIRE);
@@ -27,7 +32,7 @@ static void tell_confined(const struct preload_header *memory)
 
 void preload_tell_left_out(const struct preload_header *memory)
 {
-	const uint64_t nr = preload_passed_by(memory);
+	const uint64_t nr = preload_passed_by(memory), unseen = preload_calls_not_seen(memory);
 
 	tell_confined(memory);
 	if (nr)
@@ -36,4 +41,9 @@ void preload_tell_left_out(const struct preload_header *memory)
 			 nr,
 			 nr == 1 ? "program has a malloc of its own, so its"
 				 : "programs have a malloc of their own, so their");
+	if (unseen)
+		log_warn("%" PRIu64 " %s functions that only one allocator has, such as mallocx or "
+			 "mi_free, which the preloaded library does not see: blocks of these are "
+			 "missing or seem outstanding; record by eBPF, as root",
+			 unseen, unseen == 1 ? "program calls" : "programs call");
 }

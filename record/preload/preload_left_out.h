@@ -9,6 +9,9 @@
 /* Programs so far that have a malloc of their own, so that the library's is not called. */
 uint64_t preload_passed_by(const struct preload_header *memory);
 
+/* Programs so far that call functions of their allocator which the library does not wrap. */
+uint64_t preload_calls_not_seen(const struct preload_header *memory);
+
 /* Warn of those, and of processes that forbade themselves what recording takes. */
 void preload_tell_left_out(const struct preload_header *memory);
 

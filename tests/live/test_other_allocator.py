@@ -74,6 +74,27 @@ class PreloadTest(OtherAllocatorCase):
         self.assertIn("has another allocator, _rjem_malloc, whose blocks are not recorded; "
                       "by eBPF, as root, --prefix _rjem_ records them", said)
 
+    def told(self, source, *command):
+        """What is said of a program with jemalloc, and what a check for leaks makes of its trace."""
+        if not has_library("libjemalloc.so.2"):
+            self.skipTest("libjemalloc is not installed")
+        self.build(source, "-Wl,--no-as-needed", "-l:libjemalloc.so.2")
+        result = self.mleak("record", "--backend", "preload", "-o", "x.mlk", "--", *command, self.path("program"))
+        self.assertEqual(result.status, 0, result.err)
+        return result.err, self.mleak("report", "--fail-on-leak=1G", "x.mlk").status
+
+    def test_calls_of_jemallocs_own_functions_are_told(self):
+        for command in ((), ("sh", "-c", 'exec "$0"')):
+            said, status = self.told(JEMALLOC, *command)
+            self.assertIn("1 program calls functions that only one allocator has, such as mallocx", said)
+            self.assertEqual(status, 2)
+
+    def test_a_program_that_jemalloc_only_serves_is_recorded(self):
+        said, status = self.told(b"#include <stdlib.h>\nvoid *volatile kept;\n"
+                                 b"int main(void) { kept = malloc(47); return 0; }\n")
+        self.assertNotIn("only one allocator has", said)
+        self.assertEqual(status, 0)
+
 
 @needs_bpf
 class OtherAllocatorTest(OtherAllocatorCase):

@@ -228,6 +228,8 @@ bool preload_join(struct preload_header *h, bool *fresh)
 	settle(h, p, number);
 	if (preload_state.passed_by)
 		__atomic_fetch_add(&h->passed_by, 1, __ATOMIC_RELAXED);
+	if (preload_state.calls_unseen)
+		__atomic_fetch_add(&h->calls_unseen, 1, __ATOMIC_RELAXED);
 	preload_wake(&h->wake);
 	if (!wait_for_go(h, p))
 		return false;

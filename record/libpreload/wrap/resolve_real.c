@@ -154,6 +154,7 @@ void preload_find(void)
 	find_range((uint64_t)(uintptr_t)preload_find, &preload_state.own);
 	preload_state.passed_by = preload_state.own_malloc = is_passed_by();
 #ifndef PRELOAD_STATIC
+	preload_state.calls_unseen = preload_calls_unseen();
 	preload_find_operators();
 #endif
 	errno = saved_errno;
