@@ -17,6 +17,7 @@
 #include "record/ptrace/seize.h"
 #include "record/reach/freeze.h"
 #include "record/reach/roots.h"
+#include "record/target/sideband.h"
 #include "record/target/target.h"
 
 #define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
@@ -232,6 +233,9 @@ static int serve(struct server *s, struct ward *w, int file, int *fd)
 		return file < 0 ? -EINVAL : freeze_take(&s->target, file, r->addr);
 	case HELPER_LINK:
 		*fd = link_probes(s, file);
+		break;
+	case HELPER_LISTEN:
+		*fd = sideband_open_event(s->target.task, r->what);
 		break;
 	case HELPER_READ:
 		return read_memory(s);

@@ -278,6 +278,12 @@ int helper_roots(struct helper *h, const struct helper_task *of)
 	return ask_for_fd(h, -1);
 }
 
+int helper_listen(struct helper *h, const struct helper_task *of, int cpu)
+{
+	begin(h, HELPER_LISTEN, of)->what = cpu;
+	return ask_for_fd(h, -1);
+}
+
 int helper_freeze(struct helper *h, const struct helper_task *of, int fd, uint64_t room)
 {
 	begin(h, HELPER_FREEZE, of)->addr = room;

@@ -103,6 +103,9 @@ int helper_read(struct helper *h, const struct helper_task *of, uint64_t addr, v
 /* Put probes in.  Returns the link's descriptor. */
 int helper_link(struct helper *h, const struct helper_link *link);
 
+/* As sideband_open_event(), for the thread @of->task. */
+int helper_listen(struct helper *h, const struct helper_task *of, int cpu);
+
 /* As stop_begin(): returns 0, and whether it has stopped in *@stopped. */
 int helper_hold(struct helper *h, pid_t pid, bool *stopped);
 

@@ -22,6 +22,7 @@ enum helper_op {
 	HELPER_ROOTS,
 	HELPER_FREEZE,
 	HELPER_LINK,
+	HELPER_LISTEN,
 	HELPER_HOLD,
 	HELPER_LET_GO,
 	HELPER_SIGNAL,
@@ -45,7 +46,8 @@ struct helper_request {
 	struct helper_task of;
 	uint64_t addr; /* HELPER_OPEN_MAPPED, HELPER_READ; HELPER_FREEZE: the room */
 	uint32_t len;  /* HELPER_READ */
-	int32_t what;  /* HELPER_OPEN: enum helper_file; HELPER_SIGNAL: the signal */
+	int32_t what;  /* HELPER_OPEN: enum helper_file; HELPER_SIGNAL: the signal; HELPER_LISTEN:
+			  the CPU */
 	union {
 		struct helper_probes probes;
 		uint8_t library[HELPER_MAX_READ]; /* HELPER_INJECT */

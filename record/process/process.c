@@ -96,6 +96,19 @@ void process_execed(struct process *p, struct trace_out *out, uint64_t time_ns)
 	note_change(p, out, time_ns);
 }
 
+/* Is what was read, @fresh, in the trace already? */
+static bool is_written(const struct process *p, const struct maps *fresh)
+{
+	if (p->maps_changed || p->maps.nr != fresh->nr)
+		return false;
+	for (size_t i = 0; i < fresh->nr; i++)
+		if (p->maps.v[i].start != fresh->v[i].start ||
+		    p->maps.v[i].end != fresh->v[i].end ||
+		    !maps_same_file(&p->maps.v[i], &fresh->v[i]))
+			return false;
+	return true;
+}
+
 bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns)
 {
 	struct maps fresh = {0};
@@ -113,6 +126,10 @@ bool process_snapshot(struct process *p, struct trace_out *out, uint64_t time_ns
 	for (size_t i = 0; i < fresh.nr; i++)
 		trace_out_fail(out, module_table_identify(&out->modules, &p->target, out->writer,
 							  &fresh.v[i]));
+	if (p->deaf && time_ns && is_written(p, &fresh)) {
+		maps_release(&fresh);
+		return true;
+	}
 	keep_before(p, out);
 	maps_release(&p->maps);
 	p->maps = fresh;
@@ -161,7 +178,8 @@ void process_flush_maps(struct process *p, struct trace_out *out)
 {
 	uint64_t since_ns = p->maps_changed ? p->maps_changed_ns : clock_now_ns();
 
-	if ((out->listening && !out->maps_missed) || !process_snapshot(p, out, since_ns))
+	if ((out->listening && !out->maps_missed && !p->deaf) ||
+	    !process_snapshot(p, out, since_ns))
 		if (p->maps_changed)
 			write_maps(p, out, p->maps_changed_ns);
 }
@@ -245,9 +263,12 @@ void code_ranges_update(struct code_ranges *c, struct trace_out *out, struct pro
 	static const struct mlk_mapping anything = {
 		.start = 1 << 16, .end = 1ull << 47, .perms = MLK_PERM_X, .path = ""};
 	struct code_ranges now = {0};
+	bool heard = out->listening && !out->maps_missed;
 
 	out->code_changed = false;
-	if (!out->listening || out->maps_missed) {
+	for (size_t i = 0; i < nr; i++)
+		heard &= !all[i]->deaf;
+	if (!heard) {
 		code_ranges_release(c);
 		mlk_writer_set_code(out->writer, &anything, 1);
 		return;

@@ -90,6 +90,9 @@ struct process {
 	bool exited;		   /* and all its events have come */
 	bool over;		   /* what comes was caught while the probes were detached */
 	bool refused;		   /* it runs a program that this user may not watch */
+	bool deaf;	/* no notices come of it, nor of its children: what is mapped is read */
+	pid_t heard_by; /* the process, it or one that it descends from, that was listened to again;
+			   0: none was */
 };
 
 /* Forget all that is known of @p and take its links back; the caller has dropped them. */

@@ -44,6 +44,8 @@ static struct process *add_child(struct session *s, struct process *parent, pid_
 	p->parent = parent->target.pid;
 	p->traced = parent->traced && time_ns >= parent->traced_ns;
 	p->refused = parent->refused;
+	p->deaf = parent->deaf;
+	p->heard_by = parent->heard_by;
 	p->born_ns = time_ns;
 	s->children++;
 	trace_out_fail(&s->out, allocators_copy(&p->allocators, &parent->allocators));

@@ -73,6 +73,8 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 {
 	/* Its mappings were kept when the notice of this exec came; or it has not come yet. */
 	judge(s, p, p->before.nr ? &p->before : &p->maps);
+	if (p->deaf)
+		process_execed(p, &s->out, time_ns);
 	s->forgets = true;
 	p->exec.since_ns = time_ns;
 	p->exec.seen = p->exec.loaded = false;
@@ -141,7 +143,7 @@ bool exec_held(struct session *s, pid_t pid)
 	session_drain_for(s, HELD_NS);
 	p = session_newest(s, pid);
 	return p && p->traced && !p->refused && identify(p, &program) &&
-	       !is_known(&s->known, &program);
+	       (p->deaf || !is_known(&s->known, &program));
 }
 
 void exec_at_start(struct session *s, pid_t pid)
@@ -343,6 +345,8 @@ void exec_follow(struct session *s, struct process *p)
 		doubt(s, p);
 		return;
 	}
+	if (p->deaf)
+		process_snapshot(p, &s->out, execed_ns);
 	look(s, p, execed_ns, random);
 	/* Its loader lists no libraries yet (musl's): there may be more to come. */
 	if (p->exec.loaded && p->allocators.guessed && !p->exec.in_doubt)

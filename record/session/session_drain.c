@@ -43,6 +43,32 @@ static void on_forked(void *ctx, const struct sideband_fork *fork)
 	children_on_fork(ctx, fork);
 }
 
+/* Is a process heard since process @by was listened to again? */
+static bool is_heard(void *ctx, pid_t by)
+{
+	const struct session *s = ctx;
+
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->all[i]->heard_by == by)
+			return true;
+	return false;
+}
+
+/* Each program maps itself first: one that has mapped nothing since its exec has not ended. */
+static void on_left(void *ctx, pid_t pid)
+{
+	struct session *s = ctx;
+	struct process *p = session_newest(s, pid);
+
+	if (!p || p->exited || p->maps.nr)
+		return;
+	p->deaf = sideband_add_again(s->sideband, &p->target) != 0;
+	p->heard_by = pid;
+	/* from here on there are notices, if at all */
+	process_snapshot(p, &s->out, p->maps_changed ? p->maps_changed_ns : clock_now_ns());
+	s->out.code_changed = true;
+}
+
 static void on_lost(void *ctx, uint64_t nr)
 {
 	struct session *s = ctx;
@@ -58,6 +84,7 @@ void session_read_sideband(struct session *s)
 					   .named = on_named,
 					   .execed = on_execed,
 					   .forked = on_forked,
+					   .left = on_left,
 					   .lost = on_lost,
 					   .ctx = s};
 
@@ -70,6 +97,7 @@ void session_read_sideband(struct session *s)
 static void remove_exited(struct session *s)
 {
 	size_t kept = 0;
+	bool any;
 
 	for (size_t i = 0; i < s->nr; i++) {
 		struct process *p = s->all[i];
@@ -97,7 +125,10 @@ static void remove_exited(struct session *s)
 		process_release(p);
 		free(p);
 	}
+	any = kept < s->nr;
 	s->nr = kept;
+	if (any && s->sideband)
+		sideband_keep(s->sideband, is_heard, s);
 }
 
 /* Those that have ended by now leave when all that is in the rings has come. */

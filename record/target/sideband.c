@@ -25,6 +25,12 @@ struct cpu_ring {
 	uint64_t next_ns;    /* time of the first of them */
 };
 
+/* An event of a process that was added again. */
+struct later_event {
+	pid_t pid;
+	int fd;
+};
+
 struct sideband {
 	size_t page_size;
 	int nr_cpus;
@@ -33,10 +39,12 @@ struct sideband {
 	size_t nr_fds, room_fds;
 	pid_t *tids; /* threads listened to */
 	size_t nr_tids, room_tids;
+	struct later_event *later;
+	size_t nr_later, room_later;
 	uint8_t record[MAX_RECORD];
 };
 
-static int open_event(pid_t tid, int cpu)
+int sideband_open_event(pid_t tid, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
@@ -90,7 +98,7 @@ static int connect(struct sideband *s, struct cpu_ring *ring, int fd)
 static int add_thread(struct sideband *s, pid_t tid)
 {
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++) {
-		int fd = open_event(tid, cpu), err;
+		int fd = sideband_open_event(tid, cpu), err;
 
 		if (fd == -ENODEV)
 			continue; /* the CPU is offline */
@@ -168,6 +176,54 @@ int sideband_add(struct sideband *s, pid_t pid)
 	return n < 0 ? n : 0;
 }
 
+static int add_later(struct sideband *s, const struct target *t, pid_t tid, int cpu)
+{
+	const struct helper_task of = {.pid = t->pid, .task = tid};
+	int fd = sideband_open_event(tid, cpu), err;
+
+	if (t->helper && (fd == -EACCES || fd == -EPERM))
+		fd = helper_listen(t->helper, &of, cpu);
+	if (fd < 0)
+		return fd == -ENODEV || fd == -ESRCH ? 0 : fd;
+	/* A buffer stays as long as the descriptor of its first event. */
+	if (!s->rings[cpu].page ||
+	    grow_array(&s->later, s->nr_later, &s->room_later, sizeof(*s->later)))
+		err = -ENOMEM;
+	else
+		err = connect(s, &s->rings[cpu], fd);
+	if (err)
+		close(fd);
+	else
+		s->later[s->nr_later++] = (struct later_event){t->pid, fd};
+	return err;
+}
+
+int sideband_add_again(struct sideband *s, const struct target *t)
+{
+	DIR *dir = proc_threads(t->pid);
+	int err = dir ? 0 : -errno;
+	pid_t tid;
+
+	while (!err && (tid = proc_next_thread(dir)) != 0)
+		for (int cpu = 0; !err && cpu < s->nr_cpus; cpu++)
+			err = add_later(s, t, tid, cpu);
+	if (dir)
+		closedir(dir);
+	return err;
+}
+
+void sideband_keep(struct sideband *s, bool (*is_heard)(void *ctx, pid_t pid), void *ctx)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->nr_later; i++)
+		if (is_heard(ctx, s->later[i].pid))
+			s->later[kept++] = s->later[i];
+		else
+			close(s->later[i].fd);
+	s->nr_later = kept;
+}
+
 int sideband_fd(const struct sideband *s, int i)
 {
 	for (int cpu = 0; cpu < s->nr_cpus; cpu++)
@@ -196,7 +252,7 @@ struct mmap2_record {
 	char filename[];
 };
 
-/* PERF_RECORD_FORK */
+/* PERF_RECORD_FORK and PERF_RECORD_EXIT */
 struct fork_record {
 	struct perf_event_header header;
 	uint32_t pid, ppid, tid, ptid;
@@ -250,6 +306,12 @@ static void on_fork(const struct fork_record *r, const struct sideband_sink *sin
 	sink->forked(sink->ctx, &fork);
 }
 
+static void on_exit_of(const struct fork_record *r, const struct sideband_sink *sink)
+{
+	if (r->pid == r->tid)
+		sink->left(sink->ctx, (pid_t)r->pid);
+}
+
 static void dispatch(struct sideband *s, const struct sideband_sink *sink)
 {
 	const struct perf_event_header *h = (const struct perf_event_header *)s->record;
@@ -264,6 +326,9 @@ static void dispatch(struct sideband *s, const struct sideband_sink *sink)
 		break;
 	case PERF_RECORD_FORK:
 		on_fork((const struct fork_record *)s->record, sink);
+		break;
+	case PERF_RECORD_EXIT:
+		on_exit_of((const struct fork_record *)s->record, sink);
 		break;
 	case PERF_RECORD_LOST: /* header, u64 id, u64 lost */
 		memcpy(&lost, s->record + sizeof(*h) + 8, sizeof(lost));
@@ -352,8 +417,11 @@ void sideband_free(struct sideband *s)
 			munmap(s->rings[cpu].page, (1 + DATA_PAGES) * s->page_size);
 	for (size_t i = 0; i < s->nr_fds; i++)
 		close(s->fds[i]);
+	for (size_t i = 0; i < s->nr_later; i++)
+		close(s->later[i].fd);
 	free(s->rings);
 	free(s->fds);
 	free(s->tids);
+	free(s->later);
 	free(s);
 }

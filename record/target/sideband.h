@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "format/trace.h"
+#include "record/target/target.h"
 
 struct sideband; /* opaque */
 
@@ -28,6 +29,9 @@ struct sideband_sink {
 	void (*named)(void *ctx, pid_t pid, uint32_t tid, const char *name);
 	void (*execed)(void *ctx, pid_t pid, uint64_t time_ns);
 	void (*forked)(void *ctx, const struct sideband_fork *fork);
+	/* The main thread of @pid has ended, or the kernel tells nothing of it any more: it began a
+	 * program that has privileges which it had not itself. */
+	void (*left)(void *ctx, pid_t pid);
 	void (*lost)(void *ctx, uint64_t nr);
 	void *ctx;
 };
@@ -39,6 +43,18 @@ int sideband_open(struct sideband **out);
 /* Begin to listen to all threads of @pid, and to those it starts later.  A process forked by one
  * that is listened to is already.  Returns 0 or -errno. */
 int sideband_add(struct sideband *s, pid_t pid);
+
+/* Listen to all threads of @t again, which sideband_sink.left was called for, though it goes on; by
+ * the helper where that is not allowed.  Returns 0 or -errno. */
+int sideband_add_again(struct sideband *s, const struct target *t);
+
+/* Of the processes that were added again, listen no more to those, and to what they forked, of
+ * which @is_heard is false. */
+void sideband_keep(struct sideband *s, bool (*is_heard)(void *ctx, pid_t pid), void *ctx);
+
+/* Open such an event of the thread @tid, for the time it is on @cpu.  Returns the descriptor, or
+ * -errno: -ENODEV: the CPU is offline. */
+int sideband_open_event(pid_t tid, int cpu);
 
 /* Descriptors that become readable with a notice: the @i-th, or -1 when there are no more. */
 int sideband_fd(const struct sideband *s, int i);
