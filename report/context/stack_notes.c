@@ -166,9 +166,10 @@ void stack_notes_lost(FILE *out, const struct report_data *export, struct live_a
 	char blocks[TEXT_NUMBER_MAX], bytes[SIZE_TEXT_MAX];
 
 	if (export->by_verdict && lost.blocks)
-		fprintf(out, "%s%s in %s %s are lost: no pointer leads to them\n", indent,
+		fprintf(out, "%s%s in %s %s lost: no pointer leads to %s\n", indent,
 			size_text(bytes, lost.bytes), text_number(blocks, lost.blocks),
-			text_blocks(lost.blocks));
+			lost.blocks == 1 ? "block is" : "blocks are",
+			lost.blocks == 1 ? "it" : "them");
 }
 
 void stack_notes_print(FILE *out, const struct report_data *export, const struct stack_notes *notes,

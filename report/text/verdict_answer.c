@@ -31,9 +31,9 @@ static void print_older(FILE *out, const struct verdict_process *p)
 		return;
 	}
 	live_amount_add(&lost, p->older[VERDICT_LOST_WITH]);
-	fprintf(out, "  of blocks of %s from before the recording, %s %s are lost, %s:\n",
+	fprintf(out, "  of blocks of %s from before the recording, %s %s %s lost, %s:\n",
 		p->allocator, text_number(blocks, lost.blocks), text_blocks(lost.blocks),
-		size_text(size, lost.bytes));
+		lost.blocks == 1 ? "is" : "are", size_text(size, lost.bytes));
 	for (int verdict = VERDICT_LOST; verdict < VERDICT_NR; verdict++)
 		print_sum(out, block_verdict_text((enum block_verdict)verdict), p->older[verdict]);
 	if (p->unwalked)

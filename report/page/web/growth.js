@@ -56,7 +56,7 @@ function row_notes(row) {
 	const notes = [number(row.bytes) + " bytes in " + blocks_text(row.blocks) + " outstanding; allocated " + number(row.allocated) +
 		" bytes in " + blocks_text(row.allocations) + " from " + time_text(row.first) + " to " + time_text(row.last)];
 	if (row.lost && row.lost.blocks)
-		notes.push(number(row.lost.bytes) + " bytes in " + blocks_text(row.lost.blocks) + " are lost: no pointer leads to them");
+		notes.push(number(row.lost.bytes) + " bytes in " + blocks_text(row.lost.blocks) + (row.lost.blocks === 1 ? " is lost: no pointer leads to it" : " are lost: no pointer leads to them"));
 	if (row.lifetime) notes.push("half of the freed blocks lived at most " + time_text(row.lifetime / 1e6));
 	if (row.takers.length)
 		notes.push("by " + row.takers.slice(0, 5).map(taker => thread_name(taker.thread) + " (" + size_text(taker.bytes) + ")").join(", ") +
