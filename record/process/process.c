@@ -52,6 +52,7 @@ static void keep_before(struct process *p, struct trace_out *out)
 {
 	for (size_t i = 0; i < p->maps.nr; i++)
 		trace_out_fail(out, maps_add(&p->before, &p->maps.v[i]));
+	p->before_new = true;
 }
 
 void process_mapped(struct process *p, struct trace_out *out, uint64_t time_ns,
@@ -186,7 +187,7 @@ void process_flush_maps(struct process *p, struct trace_out *out)
 
 void process_forget_before(struct process *p, struct trace_out *out)
 {
-	if (!p->before.nr)
+	if (!p->before.nr || p->before_new)
 		return;
 	maps_clear(&p->before);
 	out->code_changed = true;

@@ -66,6 +66,7 @@ struct process {
 	struct go_program golang;     /* of the program that it runs, once a goroutine was met */
 	size_t nr_mappings;	      /* all, when they were read last */
 	struct maps before;	  /* those that are gone, but perhaps not from stacks yet to come */
+	bool before_new;	  /* some are gone since the rings began to be read last */
 	bool maps_changed;	  /* and the trace has no snapshot of it yet */
 	uint64_t maps_changed_ns; /* since when */
 	struct threads threads;
@@ -129,7 +130,8 @@ void process_inherit(struct process *p, struct trace_out *out, struct process *p
  * time. */
 void process_flush_maps(struct process *p, struct trace_out *out);
 
-/* All events are in that were made under the mappings of before. */
+/* All events are in that were made under the mappings of before, unless some are gone since the
+ * rings began to be read. */
 void process_forget_before(struct process *p, struct trace_out *out);
 
 /* Put into a trace that begins what is known of @p: all mappings, their modules, and later its

@@ -140,6 +140,7 @@ static void note_ended(struct session *s)
 		if (s->probes && !p->ended && target_has_ended(&p->target))
 			session_end_process(s, p);
 		p->leaves = p->ended;
+		p->before_new = false;
 	}
 }
 
