@@ -22,8 +22,9 @@
 #endif
 /*
  * "<descriptor of the memory>,<its nonce in hex>".  Where children are recorded it stays in the
- * environment: "@<recorder's process id>,<recorder's descriptor>,<nonce>", and ",a" behind it when
- * the caller of exec counted the program's start.
+ * environment: "@<recorder's process id>,<recorder's descriptor>,<nonce>"; behind the descriptor
+ * "+<the number of one that is handed on>", and at the end ",a" when the caller of exec counted the
+ * program's start.
  */
 #define PRELOAD_ENV "MLEAK_PRELOAD"
 
@@ -126,6 +127,7 @@ struct preload_process {
 	uint32_t maps_unanswered; /* requests that were waited for in vain */
 	uint32_t execs;		  /* that the library knows of */
 	uint32_t guard;		  /* enum preload_guard */
+	uint32_t waits;		  /* for go; so it is between no two programs */
 	/* written by the recorder; words the target sleeps on */
 	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
 	uint32_t maps_done; /* requests that were answered */
@@ -133,7 +135,7 @@ struct preload_process {
 	struct event_go golang;
 	uint32_t python; /* changes of header.pythons of this process; 0: it has no interpreter */
 	uint32_t code_found; /* as maps_changed, of what the recorder has seen */
-	uint32_t unused_recorder[14];
+	uint32_t unused_recorder[12];
 };
 
 _Static_assert(sizeof(struct preload_process) == 128, "two cache lines");

@@ -93,6 +93,47 @@ int main(int argc, char **args)
 """
 
 
+# Begins its arguments in 50 processes, whose parents have ended, as daemons do.
+ORPHANS = r"""
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int ends[2];
+	char none;
+	if (pipe(ends))
+		return 9;
+	for (int i = 0; i < 50; i++) {
+		pid_t pid = fork(), parent = getpid();
+		if (pid) {
+			waitpid(pid, NULL, 0);
+			continue;
+		}
+		if (fork())
+			_exit(0);
+		while (getppid() == parent)
+			sched_yield();
+		close(ends[0]);
+		execv(argv[1], argv + 1);
+		_exit(9);
+	}
+	close(ends[1]);
+	return read(ends[0], &none, 1) != 0; /* until all have ended */
+}
+"""
+
+# For a moment, by arguments or not; it cannot have the library.
+STAY = r"""
+#include <unistd.h>
+int main(void)
+{
+	usleep(300000);
+	return 0;
+}
+"""
+
+
 class UsersTest(Case):
     """Of all that begins, nothing is lost: there is no warning."""
     before = ()  # the recorder's command
@@ -164,6 +205,14 @@ class UsersTest(Case):
                     self.skipTest(argv[0] + " is not installed")
                 self.check(1, *argv)
 
+    def test_few_descriptors(self):
+        self.check(1, "sh", "-c", "ulimit -n 64; exec setpriv --reuid %d --clear-groups ./leak" % NOBODY)
+
+    def test_orphans_that_begin_programs(self):
+        """The recorder may come to see each when it has not the memory yet."""
+        self.build("orphans", ORPHANS)
+        self.check(50, "./orphans", "./leak")
+
     def test_no_descriptor_stays_that_is_not_needed(self):
         """Of programs that can open the memory by themselves none is inherited."""
         result = self.check(0, "sh", "-c", "ls -l /proc/self/fd; exec ls -l /proc/self/fd")
@@ -191,3 +240,30 @@ class ContainerTest(UsersTest):
               "+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,"
               "+audit_write")
     warned = True  # of mappings: between setuid() and exec nobody may read those of a process
+
+
+class OtherRightsTest(Case):
+    """Programs that the recorder may not examine, and that have no library."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid():
+            self.skipTest("only root becomes another user")
+        os.chmod(self.dir, 0o777)
+        for name, source, flags in (("stay", STAY, ["-static"]), ("orphans", ORPHANS, [])):
+            self.write(name + ".c", source.encode())
+            built = self.finish(self.spawn(["gcc", "-O1", "-w", *flags, "-o", name, name + ".c"]))
+            self.assertEqual(built.status, 0, built.err)
+
+    def check(self, *before):
+        result = self.finish(self.spawn([*before, self.program, "record", "--backend", "preload", "--follow",
+                                         "-o", self.path("x.mlk"), "--", "./orphans", "./stay"]))
+        self.assertEqual(result.status, 0, result.err)
+        self.assertIn("lost: 50 programs or processes that were not recorded", result.err)
+
+    def test_each_is_counted_once(self):
+        self.check()
+
+    def test_each_of_set_user_id_is_counted_once(self):
+        os.chmod(self.path("stay"), 0o4755)
+        self.check("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")

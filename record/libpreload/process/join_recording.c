@@ -86,8 +86,9 @@ static void settle(struct preload_header *h, struct preload_process *p, uint32_t
 	__atomic_store_n(&p->program, preload_state.program, __ATOMIC_RELEASE);
 }
 
-/* Wait until the recorder lets the process of slot @p run.  False: it does not. */
-static bool wait_for_go(struct preload_header *h, struct preload_process *p)
+/* What the recorder answers the process of slot @p.  PRELOAD_WAIT: nothing in time, or it is over.
+ */
+static uint32_t await(struct preload_header *h, struct preload_process *p)
 {
 	uint64_t limit_ns = p == h->processes ? GO_NS : GO_CHILD_NS;
 	uint64_t start = preload_monotonic_ns();
@@ -97,16 +98,26 @@ static bool wait_for_go(struct preload_header *h, struct preload_process *p)
 		preload_wake(&h->wake);
 		preload_sleep(&p->go, 0, 100000000);
 		if (preload_is_over(h))
-			return false;
+			break;
 		if (preload_monotonic_ns() - start < limit_ns)
 			continue;
 		__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
-		return false;
+		break;
 	}
-	if (go == PRELOAD_GO)
-		return true;
-	__atomic_store_n(&p->go, PRELOAD_GONE, __ATOMIC_RELEASE);
-	return false;
+	return go;
+}
+
+/* Wait until the recorder lets the process of slot @p run.  False: it does not. */
+static bool wait_for_go(struct preload_header *h, struct preload_process *p)
+{
+	uint32_t go;
+
+	__atomic_store_n(&p->waits, 1, __ATOMIC_RELEASE);
+	go = await(h, p);
+	__atomic_store_n(&p->waits, 0, __ATOMIC_RELEASE);
+	if (go == PRELOAD_GO_ALONE)
+		__atomic_store_n(&p->go, PRELOAD_GONE, __ATOMIC_RELEASE);
+	return go == PRELOAD_GO;
 }
 
 /* In the child, before anything else. */

@@ -113,7 +113,6 @@ static struct happening *note_maps(struct preload_processes *ps, enum happening_
 	if (!h || ps->opts.sink->read_maps(ps->opts.sink->ctx, h->pid, &h->maps))
 		return h;
 	process_events_withdraw(&ps->events);
-	ps->maps_failed++;
 	return NULL;
 }
 
@@ -169,12 +168,14 @@ static bool is_new(const struct preload_processes *ps, struct preload_process *s
 
 /* A process claimed @slot: accept it once its pid is verified.  One that is between two programs
  * has not mapped the memory yet, and is examined again; one that has ended meanwhile wrote nothing.
- * One that may not be examined has become another user, and is no other until it begins a program.
- */
+ * One that may not be examined, though it waits, has become another user, and stays that until it
+ * begins a program.  If it does not wait, it may be ending, or beginning one, which has more rights
+ * or has not mapped the memory yet: that one is counted by itself. */
 static void meet(struct preload_processes *ps, uint32_t slot)
 {
 	struct preload_process *s = shared(ps, slot);
 	pid_t pid = (pid_t)__atomic_load_n(&s->pid, __ATOMIC_ACQUIRE);
+	bool waits;
 	int err;
 
 	if (!is_new(ps, s, pid) || process_events_full(&ps->events))
@@ -187,11 +188,12 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	if (err)
 		return;
 	ps->table.all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
+	waits = __atomic_load_n(&s->waits, __ATOMIC_ACQUIRE);
 	err = check_memory(ps, pid);
 	if (!err && let_in(ps, slot, pid))
 		return;
 	process_table_forget(&ps->table, slot);
-	if (!err || err == -EACCES || err == -EPERM)
+	if (waits && (!err || err == -EACCES || err == -EPERM))
 		refuse(ps, slot);
 }
 
@@ -223,6 +225,7 @@ static void look_at_maps(struct preload_processes *ps, uint32_t slot, uint64_t t
 	    process_events_full(&ps->events))
 		return;
 	h = note_maps(ps, HAPPENING_MAPPED, slot);
+	ps->maps_failed += !h;
 	if (h && changed != p->maps_changed)
 		tell_code(ps, slot, changed, taken_ns, &h->maps);
 	if (p->watch.program != __atomic_load_n(&s->program, __ATOMIC_ACQUIRE))
