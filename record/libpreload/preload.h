@@ -121,7 +121,11 @@ extern struct preload_settings preload_settings;
  * except for the filter.  NULL: it is not that. */
 struct preload_header *preload_map(int fd, uint64_t nonce);
 
-#define PRELOAD_HANDED_DOWN 100 /* descriptors above this are hardly ever used by a program */
+/* Is @fd one of that?  The program may have closed it, and the number may be another file's. */
+bool preload_is_memory(int fd);
+
+/* A copy of @fd by the fcntl @command, with a number that a program hardly ever uses; -1: none. */
+int preload_dup(int fd, int command);
 
 /* Close the descriptors that it was, or may have been, mapped by: the one @opened here, and the one
  * @inherited; -1: there is none.  If the program is @recorded, one stays open where it, or what it

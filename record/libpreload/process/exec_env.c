@@ -73,12 +73,16 @@ static int hand_down(int opened)
 		from = opened = preload_reopen((uint32_t)getppid(), (uint32_t)preload_kept_as());
 	if (from < 0)
 		return -1;
-	fd = fcntl(from, F_DUPFD, PRELOAD_HANDED_DOWN);
+	fd = preload_dup(from, F_DUPFD);
 	if (fd < 0)
 		fd = dup(from);
 	if (opened >= 0)
 		close(opened);
-	return fd;
+	/* Of the parent's, or if another thread had closed it, it may be another file. */
+	if (fd < 0 || preload_is_memory(fd))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /* The same for all that comes next, where the program cannot, or perhaps cannot, open it by itself.

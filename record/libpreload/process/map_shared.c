@@ -126,8 +126,7 @@ struct preload_header *preload_map(int fd, uint64_t nonce)
 	return h;
 }
 
-/* The program may have closed it, and the number may be another file's. */
-static bool is_memory(int fd)
+bool preload_is_memory(int fd)
 {
 	struct stat st;
 
@@ -135,22 +134,32 @@ static bool is_memory(int fd)
 	       st.st_ino == mapped.st_ino;
 }
 
+int preload_dup(int fd, int command)
+{
+	int copy = -1;
+
+	/* fewer may be allowed; if very few, the program needs them */
+	for (int least = 100; copy < 0 && least > 10; least /= 2)
+		copy = fcntl(fd, command, least);
+	return copy;
+}
+
 void preload_keep(int opened, int inherited, bool recorded)
 {
-	if (is_memory(inherited) && recorded && opened < 0)
+	if (preload_is_memory(inherited) && recorded && opened < 0)
 		kept = inherited;
-	else if (is_memory(inherited))
+	else if (preload_is_memory(inherited))
 		close(inherited);
 	/* Root may become another user, who may not open it. */
 	if (opened >= 0 && recorded && !getauxval(AT_EUID))
-		kept = fcntl(opened, F_DUPFD_CLOEXEC, PRELOAD_HANDED_DOWN);
+		kept = preload_dup(opened, F_DUPFD_CLOEXEC);
 	if (opened >= 0)
 		close(opened);
 }
 
 int preload_kept(void)
 {
-	return is_memory(kept) ? kept : -1;
+	return preload_is_memory(kept) ? kept : -1;
 }
 
 int preload_kept_as(void)

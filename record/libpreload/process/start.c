@@ -178,7 +178,7 @@ static struct preload_header *inherit(char *value, char **entry)
 	if (h && h->processes[0].pid != preload_state.pid)
 		h = preload_unmap(h);
 	/* it is as if it had been opened here */
-	own = h ? fcntl(fd, F_DUPFD_CLOEXEC, PRELOAD_HANDED_DOWN) : -1;
+	own = h ? preload_dup(fd, F_DUPFD_CLOEXEC) : -1;
 	preload_keep(own, fd, h != NULL);
 	return h;
 }
