@@ -19,7 +19,7 @@
 struct version {
 	const char *tree, *line;
 	const char *most, *used;
-	const char *files[2]; /* lines of memory.stat: what is kept of files */
+	const char *kept[3]; /* lines of memory.stat: what is given back when there is need */
 };
 
 static const struct version versions[] = {
@@ -27,12 +27,12 @@ static const struct version versions[] = {
 	 "\n0::/",
 	 "memory.max",
 	 "memory.current",
-	 {"\ninactive_file ", "\nactive_file "}},
+	 {"\ninactive_file ", "\nactive_file ", "\nslab_reclaimable "}},
 	{"/sys/fs/cgroup/memory",
 	 ":memory:/",
 	 "memory.limit_in_bytes",
 	 "memory.usage_in_bytes",
-	 {"\ntotal_inactive_file ", "\ntotal_active_file "}},
+	 {"\ntotal_inactive_file ", "\ntotal_active_file "}}, /* not told of the kernel's */
 };
 
 unsigned long long memory_mib(uint64_t bytes)
@@ -71,17 +71,17 @@ static uint64_t room_in(const struct version *v, const char *group)
 {
 	char text[TEXT];
 	const uint64_t most = memory_value(read_group(text, v, group, v->most), "\n");
-	uint64_t used = memory_value(read_group(text, v, group, v->used), "\n"), files = 0;
+	uint64_t used = memory_value(read_group(text, v, group, v->used), "\n"), kept = 0;
 
 	if (most == UINT64_MAX || used == UINT64_MAX)
 		return UINT64_MAX;
 	read_group(text, v, group, "memory.stat");
-	for (int i = 0; i < 2; i++) {
-		const uint64_t bytes = memory_value(text, v->files[i]);
+	for (int i = 0; i < 3 && v->kept[i]; i++) {
+		const uint64_t bytes = memory_value(text, v->kept[i]);
 
-		files += bytes == UINT64_MAX ? 0 : bytes;
+		kept += bytes == UINT64_MAX ? 0 : bytes;
 	}
-	used -= files < used ? files : used;
+	used -= kept < used ? kept : used;
 	return most > used ? most - used : 0;
 }
 

@@ -6,7 +6,8 @@
 #include <sys/types.h>
 
 /* How many bytes more process @pid may have by its control group, and those that this is within.
- * What they keep of files is given back when there is need.  UINT64_MAX: no limit is known. */
+ * What they keep of files and names is given back when there is need.  UINT64_MAX: no limit is
+ * known. */
 uint64_t memory_room(pid_t pid);
 
 /* The number behind @name in @text; UINT64_MAX: there is none, or no limit. */
