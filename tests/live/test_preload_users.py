@@ -81,6 +81,12 @@ int main(int argc, char **args)
 	pid_t pid = 0;
 	if (!strcmp(args[1], "child") && (pid = fork()))
 		return wait_for(pid) != 0;
+	if (!strcmp(args[1], "daemon")) {
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		if ((pid = fork()))
+			return wait_for(pid) != 0;
+	}
 	if (setgid(65534) || setuid(65534))
 		return 9;
 	if (!strcmp(args[1], "all"))
@@ -186,6 +192,9 @@ class UsersTest(Case):
     def test_a_child_that_closes_all_descriptors(self):
         self.check(1, "setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
                    "./become", "closed")
+
+    def test_a_daemon_of_root_that_closed_all_descriptors(self):
+        self.check(1, "./become", "daemon")
 
     def test_a_shell_of_another_user(self):
         self.check(3, "setpriv", "--reuid", str(NOBODY), "--clear-groups", "sh", "-c",

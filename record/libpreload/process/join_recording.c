@@ -4,6 +4,7 @@
  * it by its environment.  Each takes a slot in the table of processes, and waits there until the
  * recorder has seen that it is one that has mapped this memory.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -120,6 +121,17 @@ static bool wait_for_go(struct preload_header *h, struct preload_process *p)
 	return go == PRELOAD_GO;
 }
 
+/* Daemons close all descriptors when they start; their children become other users. */
+static void keep_again(void)
+{
+	const struct preload_settings *set = &preload_settings;
+	int saved_errno = errno;
+
+	if (preload_kept_as() >= 0 && preload_kept() < 0)
+		preload_keep(preload_reopen(set->recorder_pid, set->recorder_fd), -1, true);
+	errno = saved_errno;
+}
+
 /* In the child, before anything else. */
 static void become_child(void)
 {
@@ -144,6 +156,7 @@ static void become_child(void)
 	__atomic_store_n(&p->parent, parent, __ATOMIC_RELAXED);
 	settle(kept, p, preload_state.program >> PRELOAD_SLOT_BITS);
 	preload_sums_begin(kept, false);
+	keep_again();
 }
 
 /* What it would take is forbidden: this child is lost. */
