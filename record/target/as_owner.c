@@ -49,8 +49,8 @@ static void go_back(const struct before *b)
 {
 	setfsuid(b->owner.uid);
 	setfsgid(b->owner.gid);
-	if (b->dumpable == 1)
-		prctl(PR_SET_DUMPABLE, 1);
+	/* it is what fs.suid_dumpable says, which may be more or less */
+	prctl(PR_SET_DUMPABLE, b->dumpable == 1);
 }
 
 /* Become the owner of thread @task, for the kernel's questions of who opens and reads a file. */
