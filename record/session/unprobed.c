@@ -84,7 +84,8 @@ void unprobed_tell(struct session *s)
 {
 	struct maps maps = {0};
 
-	for (size_t i = 0; (s->probes || (s->preload && !s->inject)) && i < s->nr; i++) {
+	/* code that was injected, into what was no command of ours, calls them */
+	for (size_t i = 0; (s->probes || (s->preload && s->command)) && i < s->nr; i++) {
 		const struct process *p = s->all[i];
 
 		if (!p->parent && !p->ended && !p->exited && p->probed &&
