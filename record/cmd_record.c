@@ -51,16 +51,18 @@ static int record_processes(const struct record_opts *o)
 {
 	struct session s = {0};
 	struct command none = {0};
-	struct preload_opts inside = preload_of(o, o->nr_pids ? o->pids[0] : getpid());
+	struct preload_opts inside;
 	int err, status = EXIT_RECORD_FAILED;
 
 	none.helper_err = helper_start(&none.helper, helper_serve);
 	signals_block();
 	err = session_add_pids(&s, o->pids, o->nr_pids);
-	if (!err && o->backend == BACKEND_INJECT && !o->dry_run)
+	if (!err && o->backend == BACKEND_INJECT && !o->dry_run) {
+		inside = preload_of(o, s.pid);
 		err = session_open_inject(&s, &inside);
-	else if (!err && !o->dry_run)
+	} else if (!err && !o->dry_run) {
 		err = session_remove_injected(&s);
+	}
 	if (!err)
 		status = recording_run(&s, o, &none);
 	recording_set_free(&s, &none);
@@ -86,8 +88,8 @@ static bool hides_memory(const struct record_opts *o)
 /* Start the command, as its backend wants it.  Returns as launch_start(). */
 static int launch(struct session *s, const struct record_opts *o, pid_t *pid, int *ended)
 {
-	const struct preload_opts opts = preload_of(o, getpid());
 	const unsigned int held = (o->follow ? SEIZE_CHILDREN : 0) | (o->reach ? SEIZE_EXIT : 0);
+	struct preload_opts opts;
 	struct launch l;
 	int status;
 
@@ -97,6 +99,7 @@ static int launch(struct session *s, const struct record_opts *o, pid_t *pid, in
 		status = launch_fork(&l, o->argv);
 		return status ? status : launch_start(&l, o->argv, pid, ended);
 	}
+	opts = preload_of(o, getpid());
 	if (hides_memory(o) || preload_new(&s->preload, &opts))
 		return EXIT_RECORD_FAILED;
 	return preload_launch(s->preload, o->argv, pid, ended);

@@ -71,7 +71,8 @@ class ReachTerminalTest(Case):
         return self.start_mleak("reach", "-o", self.path("x.mlk"), "--passes", "40", str(target.pid), stderr=stderr,
                                 stdout=subprocess.DEVNULL), target.pid
 
-    def test_progress_of_reach_on_a_terminal(self):
+    def seen_on_a_terminal(self, ended=False):
+        """What is shown until it ends, its status, and the process; @ended: that is killed meanwhile."""
         master, slave = pty.openpty()
         self.addCleanup(os.close, master)
         process, pid = self.reach_on(slave)
@@ -80,22 +81,18 @@ class ReachTerminalTest(Case):
         with contextlib.suppress(OSError):  # the other end was closed
             while part := os.read(master, 65536):
                 seen += part
-        self.assertEqual(process.wait(timeout=LONG), 0)
+                if ended and b"reading the memory" in seen:
+                    os.kill(pid, signal.SIGKILL)
+        return seen, process.wait(timeout=LONG), pid
+
+    def test_progress_of_reach_on_a_terminal(self):
+        seen, status, pid = self.seen_on_a_terminal()
+        self.assertEqual(status, 0)
         line = r"\r\x1b\[K\d+ s, reading the memory of process %d: pass \d+ of at most 40, [\d.]+ [KM]iB" % pid
         self.assertRegex(seen.decode().split("\n")[0], r"\A(%s)+\r\x1b\[Kmleak: wrote" % line)
 
     def test_a_warning_takes_the_place_of_the_progress_of_reach(self):
-        master, slave = pty.openpty()
-        self.addCleanup(os.close, master)
-        process, pid = self.reach_on(slave)
-        os.close(slave)
-        seen = b""
-        with contextlib.suppress(OSError):  # the other end was closed
-            while part := os.read(master, 65536):
-                seen += part
-                if b"reading the memory" in seen:
-                    os.kill(pid, signal.SIGKILL)
-        process.wait(timeout=LONG)
+        seen, _, pid = self.seen_on_a_terminal(ended=True)
         shown = [line.split("\r\x1b[K")[-1] for line in seen.decode().split("\r\n")]
         self.assertIn("mleak: warning: the pointers of process %d are not all in the trace: it ended meanwhile" % pid,
                       shown)
