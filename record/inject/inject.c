@@ -76,6 +76,7 @@ static void describe(const struct inject *i, const struct preload_header *rings,
 		     struct injected *to)
 {
 	const uint64_t first = i->shared + offsetof(struct preload_header, processes);
+	const uint64_t facts = i->shared + offsetof(struct preload_header, facts);
 
 	*to = (struct injected){.magic = INJECTED_MAGIC,
 				.nonce = rings->nonce,
@@ -89,6 +90,7 @@ static void describe(const struct inject *i, const struct preload_header *rings,
 					  .pid = (uint32_t)own_number_of(i->pid, i->pid),
 					  .program = rings->processes[0].program,
 					  .process = (struct preload_process *)first,
+					  .facts = (struct preload_facts *)facts,
 					  .own = {i->base, i->base + i->image.text_bytes}},
 				.code = i->a->code,
 				.nr_sites = (uint32_t)i->plan.nr};

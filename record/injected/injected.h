@@ -30,7 +30,7 @@
 #define INJECTED_SELF_AT     24
 /* in struct injected, */
 #define INJECTED_TID_OFFSET_AT 16
-#define INJECTED_LOADER_AT     (INJECTED_STATE_AT + 40) /* its state's */
+#define INJECTED_LOADER_AT     (INJECTED_STATE_AT + 48) /* its state's */
 /* in struct preload_thread, whose first lane comes first, as the ring does in that, */
 #define INJECTED_DISTANCE_AT 64
 #define INJECTED_DRAWN_AT    72

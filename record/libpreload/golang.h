@@ -15,7 +15,7 @@ struct golang_stack {
 /* What the recorder has found out of this program; NULL: it is not recorded, or between two. */
 static inline const struct event_go *golang_facts(void)
 {
-	return preload_state.process ? &preload_state.process->golang : NULL;
+	return preload_state.facts ? &preload_state.facts->golang : NULL;
 }
 
 /* Is this a Go program, as far as the recorder knows by now? */
@@ -23,7 +23,8 @@ static inline bool golang_is_on(void)
 {
 	const struct event_go *go = golang_facts();
 
-	return go && __atomic_load_n(&go->on, __ATOMIC_ACQUIRE) == preload_state.program + 1;
+	return go && __atomic_load_n(&go->on, __ATOMIC_ACQUIRE) == preload_state.program + 1 &&
+	       preload_facts_are_new();
 }
 
 /* Does Go's runtime map memory for itself by a call that returns to @pc? */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "bpf/event.h"
 #include "record/libpreload/mode.h"
@@ -121,6 +122,24 @@ extern struct preload_settings preload_settings;
  * except for the filter.  NULL: it is not that. */
 struct preload_header *preload_map(int fd, uint64_t nonce);
 
+/* map_facts.c: find what the recorder tells the processes of themselves, for the memory @h, which
+ * is this: where others than the recorder could write to that, none are found, and it is counted.
+ */
+void preload_find_facts(struct preload_header *h, const struct stat *memory);
+
+/* From now on this process is the one of slot @slot. */
+void preload_facts_settle(uint32_t slot);
+
+/* And no longer. */
+void preload_lose_facts(void);
+
+/* Were they told since this program began? */
+static inline bool preload_facts_are_new(void)
+{
+	return __atomic_load_n(&preload_state.facts->changes, __ATOMIC_RELAXED) !=
+	       preload_state.facts_before;
+}
+
 /* Is @fd one of that?  The program may have closed it, and the number may be another file's. */
 bool preload_is_memory(int fd);
 
@@ -217,6 +236,9 @@ long (*preload_find_syscall(void))(long, ...);
  * not.
  */
 int preload_reopen(uint32_t pid, uint32_t number);
+
+/* The same of the memory of facts, to be read. */
+int preload_open_facts(uint32_t pid, uint32_t number);
 
 /* exec_env.c: where children are recorded, see that what they find us by is in environ. */
 void preload_fill_environ(void);

@@ -38,6 +38,7 @@
 #define PRELOAD_MAX_PROCESSES 512u /* that are recorded at one time */
 #define PRELOAD_SLOT_BITS     10
 #define PRELOAD_MEMORY_NAME   "mleak rings"
+#define PRELOAD_FACTS_NAME    "mleak facts"
 
 /* What the events of a ring that found no room were; the order is the recorder's. */
 enum preload_loss {
@@ -129,16 +130,27 @@ struct preload_process {
 	uint32_t guard;		  /* enum preload_guard */
 	uint32_t waits;		  /* for go; so it is between no two programs */
 	/* written by the recorder; words the target sleeps on */
-	uint32_t go;	    /* enum preload_answer; PRELOAD_GONE by the target */
-	uint32_t maps_done; /* requests that were answered */
-	/* its on is 1 more than the program of which it is true, and is written last */
-	struct event_go golang;
-	uint32_t python; /* changes of header.pythons of this process; 0: it has no interpreter */
+	uint32_t go;	     /* enum preload_answer; PRELOAD_GONE by the target */
+	uint32_t maps_done;  /* requests that were answered */
 	uint32_t code_found; /* as maps_changed, of what the recorder has seen */
-	uint32_t unused_recorder[12];
+	uint32_t unused_recorder[4];
 };
 
-_Static_assert(sizeof(struct preload_process) == 128, "two cache lines");
+_Static_assert(sizeof(struct preload_process) == 64, "a cache line");
+
+/* What the recorder tells a process of itself: offsets and addresses by which the library reads.
+ * Where the process may open it, it is in a memory of its own, to which only the recorder writes.
+ */
+struct preload_facts {
+	/* its on is 1 more than the program of which it is true, and is written last */
+	struct event_go golang;
+	uint32_t pythons; /* changes of python; 0: the process has no interpreter */
+	uint32_t changes; /* of all; before what says that it is there */
+	struct event_python python;
+	uint64_t unused[4];
+};
+
+_Static_assert(sizeof(struct preload_facts) == 128, "two cache lines");
 
 /* What processes that write here have forbidden themselves.  Bits, of header.confined. */
 enum preload_confined {
@@ -159,6 +171,13 @@ struct preload_sizes {
 	uint32_t large_size; /* of the first PRELOAD_NR_LARGE; the same, and not below ring_size */
 };
 
+/* What the memory of facts has. */
+struct preload_facts_memory {
+	uint64_t layout, nonce; /* as in the header */
+	uint64_t unused[6];
+	struct preload_facts facts[PRELOAD_MAX_PROCESSES];
+};
+
 /* What the shared memory begins with: settings, words to wait on, counters, processes and the
  * rings' states.  The rings' bytes follow, at preload_ring_offset(). */
 struct preload_header {
@@ -173,7 +192,9 @@ struct preload_header {
 	uint32_t waits_at_fork;	      /* a child waits for its go at once, not at its first event */
 	uint64_t block_ns;	      /* how long a full ring may hold a thread up; 0: not at all */
 	struct preload_filter filter; /* its beginning: before the command's go */
-	uint64_t unused[13];
+	uint32_t facts_fd;	      /* the recorder's, of the memory of facts; 0: there is none */
+	uint32_t unused_number;
+	uint64_t unused[12];
 	/* written by the recorder, hardly ever; words the target sleeps on */
 	uint32_t ended; /* nothing is recorded any more */
 	uint32_t alive; /* has FUTEX_OWNER_DIED set by the kernel when the recorder is gone */
@@ -201,10 +222,11 @@ struct preload_header {
 	uint64_t left_children; /* children that are not to be recorded */
 	uint64_t passed_by;    /* programs with a malloc of their own: theirs is called, not ours */
 	uint64_t calls_unseen; /* programs that call functions of their allocator not wrapped */
-	uint64_t unused_counts[4];
+	uint64_t no_facts;     /* processes that may not know of facts what others could write */
+	uint64_t unused_counts[3];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
-	/* written by the recorder, before preload_process.python */
-	struct event_python pythons[PRELOAD_MAX_PROCESSES];
+	/* written by the recorder, for those that cannot open the memory of facts */
+	struct preload_facts facts[PRELOAD_MAX_PROCESSES];
 	struct preload_ring rings[];
 };
 

@@ -15,7 +15,7 @@
 struct preload_settings {
 	struct preload_sizes sizes;
 	uint32_t stack_limit, clock;
-	uint32_t follow, waits_at_fork, recorder_pid, recorder_fd, guard;
+	uint32_t follow, waits_at_fork, recorder_pid, recorder_fd, facts_fd, guard;
 	uint64_t block_ns;
 	struct preload_filter filter;
 };
@@ -35,8 +35,10 @@ struct preload_state {
 	uint32_t pid;	   /* that is recorded */
 	uint32_t program;  /* as preload_process.program */
 	struct preload_process *process;
-	uint32_t confined;    /* enum preload_confined: what this process has forbidden itself */
-	uint64_t main_thread; /* where its control block is */
+	const struct preload_facts *facts; /* of this process; NULL: none are to be believed */
+	uint32_t facts_before; /* their changes when it began: those are not of this program */
+	uint32_t confined;     /* enum preload_confined: what this process has forbidden itself */
+	uint64_t main_thread;  /* where its control block is */
 	struct preload_range loader, allocator, libc, own; /* code */
 };
 

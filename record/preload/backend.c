@@ -22,6 +22,7 @@
 #include "record/base/rlimits.h"
 #include "record/preload/launch_preloaded.h"
 #include "record/preload/preload_left_out.h"
+#include "record/preload/process/facts.h"
 #include "record/preload/process/process_table.h"
 #include "record/preload/ring/merge_rings.h"
 #include "record/preload/ring/preload_clock.h"
@@ -37,6 +38,7 @@ struct preload {
 	struct preload_header *memory;
 	size_t bytes;
 	struct preload_child child;
+	struct facts facts;
 	struct shared_rings *rings;
 	struct preload_clock clock;
 	struct preload_sink sink;
@@ -120,7 +122,7 @@ static int fill_memory(struct preload *p, const struct preload_opts *opts)
 	p->guard = opts->guard;
 	h->recorder_pid = (uint32_t)getpid();
 	h->recorder_fd = (uint32_t)p->child.memory;
-	return 0;
+	return facts_make(&p->facts, h);
 }
 
 /* ESRCH comes only when no such thread is left in that process. */
@@ -175,7 +177,7 @@ static int set_up(struct preload *p, const struct preload_opts *opts)
 					  .named = on_named,
 					  .ctx = p};
 	struct preload_processes_opts processes = {
-		.sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
+		.facts = &p->facts, .sink = &p->sink, .clock = &p->clock, .follow = opts->follow};
 	int err = shared_memory_make(opts, &p->child.memory, &p->bytes, &p->memory);
 
 	if (err)
@@ -270,6 +272,11 @@ int preload_adopt(struct preload *p, pid_t pid)
 	first->pid = (uint32_t)pid;
 	first->program = 1 << PRELOAD_SLOT_BITS;
 	return listen_to(p, pid, name);
+}
+
+const struct facts *preload_facts(const struct preload *p)
+{
+	return &p->facts;
 }
 
 struct preload_header *preload_shared_memory(const struct preload *p, size_t *bytes)
@@ -432,6 +439,7 @@ void preload_free(struct preload *p)
 	shared_rings_free(p->rings);
 	accounts_release(&p->accounts.sums);
 	preload_processes_free(p->processes);
+	facts_release(&p->facts);
 	if (p->fd >= 0)
 		close(p->fd);
 	if (p->child.memory >= 0)

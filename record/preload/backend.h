@@ -16,6 +16,7 @@
 #include "record/preload/preload_accounts.h"
 #include "record/preload/process/preload_processes.h"
 
+struct facts;
 struct preload; /* opaque */
 
 #define PRELOAD_USUAL_RING  (1u << 19) /* bytes, for each thread */
@@ -54,6 +55,9 @@ int preload_adopt(struct preload *p, pid_t pid);
 
 /* Is the file at @path the library, by its name? */
 bool preload_is_library(const char *path);
+
+/* What processes are told of themselves; borrowed. */
+const struct facts *preload_facts(const struct preload *p);
 
 /* The memory itself, and how many bytes it has; borrowed. */
 struct preload_header *preload_shared_memory(const struct preload *p, size_t *bytes);

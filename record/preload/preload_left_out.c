@@ -30,11 +30,22 @@ static void tell_confined(const struct preload_header *memory)
 			 "as lost");
 }
 
+static void tell_no_facts(const struct preload_header *memory)
+{
+	const uint64_t nr = __atomic_load_n(&memory->no_facts, __ATOMIC_RELAXED);
+
+	if (nr)
+		log_warn("%" PRIu64 " %s not reach mleak in /proc: what an interpreter executed "
+			 "there, and stacks of Go, may be missing",
+			 nr, nr == 1 ? "program could" : "programs could");
+}
+
 void preload_tell_left_out(const struct preload_header *memory)
 {
 	const uint64_t nr = preload_passed_by(memory), unseen = preload_calls_not_seen(memory);
 
 	tell_confined(memory);
+	tell_no_facts(memory);
 	if (nr)
 		log_warn("%" PRIu64 " %s blocks were not recorded: the preloaded library does not "
 			 "see them; record by eBPF, as root",

@@ -1,5 +1,6 @@
 /* preload_python.c - where a library finds the interpreter of its process */
 #include "record/preload/backend.h"
+#include "record/preload/process/facts.h"
 
 /* The slot of process @pid, which runs; -1: it has none. */
 static int slot_of(const struct preload *p, pid_t pid)
@@ -22,13 +23,8 @@ uint32_t preload_program_of(const struct preload *p, pid_t pid)
 void preload_set_python(struct preload *p, pid_t pid, uint32_t program,
 			const struct event_python *at)
 {
-	size_t bytes;
-	struct preload_header *memory = preload_shared_memory(p, &bytes);
 	int slot = slot_of(p, pid);
 
-	if (slot < 0)
-		return;
-	memory->pythons[slot] = *at;
-	memory->pythons[slot].program = program;
-	__atomic_fetch_add(&memory->processes[slot].python, 1, __ATOMIC_RELEASE);
+	if (slot >= 0)
+		facts_tell_python(preload_facts(p), (uint32_t)slot, program, at);
 }

@@ -32,18 +32,17 @@ static struct event_python known; /* where the interpreter is, */
 static uint32_t known_round;	  /* as the recorder said it the so manyth time */
 
 /* The recorder has found an interpreter, or another one. */
-static const struct event_python *learn(struct preload_header *h, uint32_t round)
+static const struct event_python *learn(uint32_t round)
 {
-	const struct preload_process *p = preload_state.process;
-
 	if (round == known_round)
 		return &known;
-	known = h->pythons[p - h->processes];
+	known = preload_state.facts->python;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	known_round = round;
 	/* of the program that this process ran before the addresses mean nothing; and Ruby's
 	 * objects are moved while threads run on, so that they are not to be read here */
-	if (known.program != preload_state.program || known.shape == PYTHON_IS_RUBY ||
+	if (known.program != preload_state.program || !preload_facts_are_new() ||
+	    known.shape == PYTHON_IS_RUBY ||
 	    (!frames_are_plain(&known) && !python_is_address(known.code_type)) ||
 	    (known.current_kind != PYTHON_THREAD && !python_is_address(known.current)))
 		known.current_kind = PYTHON_NOWHERE;
@@ -301,7 +300,7 @@ static uint32_t walk(struct thread_ring *lane, const struct event_python *py, ui
 
 void preload_python(struct preload_header *h, struct thread_ring *lane, uint64_t sp, uint32_t round)
 {
-	const struct event_python *py = learn(h, round);
+	const struct event_python *py = learn(round);
 	uint32_t flags, nr, len;
 	struct preload_frames *e;
 	uint8_t *to;

@@ -14,9 +14,9 @@ void preload_python(struct preload_header *h, struct thread_ring *lane, uint64_t
 /* Has this process an interpreter?  The round to be given to preload_python(), or 0. */
 static inline uint32_t preload_has_python(void)
 {
-	const struct preload_process *p = preload_state.process;
+	const struct preload_facts *facts = preload_state.facts;
 
-	return p ? __atomic_load_n(&p->python, __ATOMIC_ACQUIRE) : 0;
+	return facts ? __atomic_load_n(&facts->pythons, __ATOMIC_ACQUIRE) : 0;
 }
 
 /* Begin a record at @to, of a call on the stack at @sp.  Returns where it goes, behind a base where

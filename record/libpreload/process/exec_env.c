@@ -42,19 +42,28 @@ static char *put_number(char *to, uint64_t value, unsigned int base)
 	return to;
 }
 
-int preload_reopen(uint32_t pid, uint32_t number)
+/* Open the memory @ours that process @pid, the recorder, has as descriptor @number.  -1: it cannot
+ * be. */
+static int open_of(uint32_t pid, uint32_t number, const char *ours, int how)
 {
-	static const char ours[] = "/memfd:" PRELOAD_MEMORY_NAME;
-	char path[64], name[64], *end;
-	ssize_t len;
+	char path[64], name[64] = "", *end;
 
 	end = put_number(put(path, "/proc/"), pid, 10);
 	put_number(put(end, "/fd/"), number, 10);
 	/* The recorder may have ended, and another may have its number. */
-	len = readlink(path, name, sizeof(name));
-	if (len < (ssize_t)sizeof(ours) - 1 || memcmp(name, ours, sizeof(ours) - 1))
+	if (readlink(path, name, sizeof(name) - 1) < 0 || strncmp(name, ours, strlen(ours)))
 		return -1;
-	return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	return open(path, how | O_CLOEXEC | O_NOCTTY);
+}
+
+int preload_reopen(uint32_t pid, uint32_t number)
+{
+	return open_of(pid, number, "/memfd:" PRELOAD_MEMORY_NAME, O_RDWR);
+}
+
+int preload_open_facts(uint32_t pid, uint32_t number)
+{
+	return open_of(pid, number, "/memfd:" PRELOAD_FACTS_NAME, O_RDONLY);
 }
 
 static int reopen(void)

@@ -84,6 +84,7 @@ static void settle(struct preload_header *h, struct preload_process *p, uint32_t
 
 	preload_state.process = p;
 	preload_state.program = number << PRELOAD_SLOT_BITS | slot;
+	preload_facts_settle(slot);
 	__atomic_store_n(&p->program, preload_state.program, __ATOMIC_RELEASE);
 }
 

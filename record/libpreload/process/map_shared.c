@@ -36,6 +36,7 @@ static void copy_settings(const struct preload_header *h)
 	s->waits_at_fork = h->waits_at_fork;
 	s->recorder_pid = h->recorder_pid;
 	s->recorder_fd = h->recorder_fd;
+	s->facts_fd = h->facts_fd;
 	s->guard = h->guard;
 	s->block_ns = h->block_ns;
 	/* What is checked is the copy. */
@@ -97,6 +98,7 @@ static void after_fork(void)
 struct preload_header *preload_unmap(struct preload_header *h)
 {
 	preload_real.munmap(h, mapped_bytes);
+	preload_lose_facts();
 	return NULL;
 }
 
@@ -123,6 +125,7 @@ struct preload_header *preload_map(int fd, uint64_t nonce)
 	if (!fit(&preload_settings, mapped_bytes))
 		return preload_unmap(h);
 	madvise(h, mapped_bytes, MADV_DONTDUMP);
+	preload_find_facts(h, &st);
 	return h;
 }
 

@@ -69,21 +69,16 @@ static void watch(struct preload_processes *ps, uint32_t slot)
 static void tell_golang(struct preload_processes *ps, uint32_t slot)
 {
 	const struct preload_sink *sink = ps->opts.sink;
-	struct preload_process *s = shared(ps, slot);
 	struct preload_seat *p = &ps->table.all[slot];
-	uint32_t number = __atomic_load_n(&s->program, __ATOMIC_ACQUIRE) + 1;
+	uint32_t program = __atomic_load_n(&shared(ps, slot)->program, __ATOMIC_ACQUIRE);
 	struct event_go go = {0};
 
-	if (number == p->golang || p->pid <= 0)
+	if (program + 1 == p->golang || p->pid <= 0)
 		return;
-	p->golang = number;
+	p->golang = program + 1;
 	sink->golang(sink->ctx, p->pid, &go);
-	if (!go.on)
-		return;
-	__atomic_store_n(&s->golang.on, 0, __ATOMIC_RELEASE);
-	go.on = 0;
-	s->golang = go;
-	__atomic_store_n(&s->golang.on, number, __ATOMIC_RELEASE);
+	if (go.on)
+		facts_tell_golang(ps->opts.facts, slot, program, &go);
 }
 
 void preload_processes_go(struct preload_processes *ps)

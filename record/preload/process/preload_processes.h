@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "record/libpreload/ring.h"
+#include "record/preload/process/facts.h"
 #include "record/preload/ring/preload_clock.h"
 #include "record/target/maps.h"
 
@@ -56,7 +57,8 @@ struct preload_processes; /* opaque */
 
 /* Where the processes are found, whom they are reported to, and which are let in. */
 struct preload_processes_opts {
-	struct preload_header *memory;	 /* borrowed, as all here */
+	struct preload_header *memory; /* borrowed, as all here */
+	const struct facts *facts;
 	const struct preload_sink *sink; /* may be filled later */
 	struct preload_clock *clock;
 	int fd;	     /* of the memory */
