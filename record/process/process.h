@@ -28,6 +28,7 @@ struct process_exec {
 	const char *why;   /* because it so: static text, behind "it"; NULL: it ended before */
 	bool links_dead;   /* that exec was not the main thread's */
 	bool loaded;	   /* held by the tracer, with its libraries mapped and not begun */
+	bool native;	   /* it is a 64-bit x86-64 program */
 };
 
 /* What becomes of the probes when the main thread has ended; see leader.c. */

@@ -77,7 +77,7 @@ void exec_note(struct session *s, struct process *p, uint64_t time_ns, bool link
 		process_execed(p, &s->out, time_ns);
 	s->forgets = true;
 	p->exec.since_ns = time_ns;
-	p->exec.seen = p->exec.loaded = false;
+	p->exec.seen = p->exec.loaded = p->exec.native = false;
 	p->exec.why = NULL;
 	/* The thread that called exec is the main thread now. */
 	p->target.task = p->target.pid;
@@ -327,6 +327,13 @@ void exec_follow(struct session *s, struct process *p)
 
 	if (!execed_ns)
 		return;
+	if (!p->exec.native && target_is_foreign(&p->target)) {
+		p->exec.since_ns = 0;
+		p->exec.why = "runs a program that is not a 64-bit x86-64 one";
+		doubt(s, p);
+		return;
+	}
+	p->exec.native = true;
 	/* of what is asked below: it may begin another program between two questions */
 	random = target_auxv(&p->target, AT_RANDOM);
 	is_static = !target_auxv(&p->target, AT_BASE);

@@ -210,12 +210,16 @@ static int check_access(const struct target *t)
 	return fd < 0 ? fd : 0;
 }
 
-/* Is the program one for another processor, or a 32-bit one? */
-static bool is_foreign(const struct target *t)
+bool target_is_foreign(const struct target *t)
 {
-	Elf64_Ehdr header = {0}; /* up to e_machine, 32-bit files have the same */
-	size_t n = proc_read((char *)&header, sizeof(header), "/proc/%d/exe", (int)t->task);
+	Elf64_Ehdr header = {0};		  /* up to e_machine, 32-bit files have the same */
+	int fd = target_open_file(t, HELPER_EXE); /* a place only: the helper has the rights */
+	size_t n;
 
+	if (fd < 0)
+		return false;
+	n = proc_read((char *)&header, sizeof(header), "/proc/self/fd/%d", fd);
+	close(fd);
 	return n >= EI_NIDENT + 4 && !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
 	       (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64);
 }
@@ -271,7 +275,7 @@ int target_open(struct target *t, pid_t pid)
 		return err;
 	}
 	describe(t);
-	if (is_foreign(t)) {
+	if (target_is_foreign(t)) {
 		log_error("cannot record process %d: '%s' is not a 64-bit x86-64 program, and "
 			  "mleak records no others",
 			  (int)pid, t->exe);

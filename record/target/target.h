@@ -43,6 +43,10 @@ bool target_is_reaped(const struct target *t);
  * /proc says of it then, or refuses to say, means nothing. */
 bool target_is_ending(const struct target *t);
 
+/* Is its program one for another processor, or a 32-bit one?  False also where that is not known.
+ */
+bool target_is_foreign(const struct target *t);
+
 /* May this user still watch the process, which runs another program now?  It may have gained
  * rights by that.  If not, one sentence was logged.  Returns 0, -EACCES, or -ESRCH: it has ended,
  * of which nothing was logged. */

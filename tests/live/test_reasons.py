@@ -52,6 +52,13 @@ int main(int argc, char **argv)
 }
 """
 
+# exit(0) of i386
+EXIT_32 = """.globl _start
+_start:	movl $1, %eax
+	xorl %ebx, %ebx
+	int $0x80
+"""
+
 
 @needs_bpf
 class ReasonsTest(FaultCase):
@@ -107,6 +114,21 @@ class ReasonsTest(FaultCase):
                          r"found\n")
         self.assertNotIn("ended before", err)
         self.assertNotIn("at the end", err)
+
+    def test_a_32_bit_program_is_called_that(self):
+        """One that a child runs, and one that takes the place of the command."""
+        self.write("exit.s", EXIT_32.encode())
+        subprocess.run(["as", "--32", "-o", "exit.o", "exit.s"], cwd=self.dir, check=True)
+        subprocess.run(["ld", "-m", "elf_i386", "-o", "exit32", "exit.o"], cwd=self.dir, check=True)
+        try:
+            subprocess.run(["./exit32"], cwd=self.dir, check=True)
+        except OSError as error:
+            self.skipTest("no 32-bit program runs here: %s" % error)
+        result = self.finish(self.spawn([self.program, "record", "--backend", "bpf", "--follow", "-o",
+                                         self.path("x.mlk"), "--", "sh", "-c", "./exit32; exec ./exit32"]))
+        self.assertEqual(result.status, 0, result.err)
+        self.assertEqual(len(re.findall(r"not recorded: exit32 \(pid \d+\): it runs a program that is not a "
+                                        "64-bit x86-64 one", result.err)), 2, result.err)
 
     def test_of_many_children_some_are_told_and_the_others_summed_up(self):
         err = self.record_children(17)
