@@ -223,7 +223,8 @@ struct preload_header {
 	uint64_t passed_by;    /* programs with a malloc of their own: theirs is called, not ours */
 	uint64_t calls_unseen; /* programs that call functions of their allocator not wrapped */
 	uint64_t no_facts;     /* processes that may not know of facts what others could write */
-	uint64_t unused_counts[3];
+	uint64_t ringless;     /* events for which all rings were other threads' */
+	uint64_t unused_counts[2];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	/* written by the recorder, for those that cannot open the memory of facts */
 	struct preload_facts facts[PRELOAD_MAX_PROCESSES];

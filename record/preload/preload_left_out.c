@@ -40,12 +40,21 @@ static void tell_no_facts(const struct preload_header *memory)
 			 nr, nr == 1 ? "program could" : "programs could");
 }
 
+static void tell_ringless(const struct preload_header *memory)
+{
+	if (__atomic_load_n(&memory->ringless, __ATOMIC_RELAXED))
+		log_warn("all %u buffers for threads were taken, so events of more threads are "
+			 "lost; record by eBPF, as root",
+			 PRELOAD_MAX_RINGS);
+}
+
 void preload_tell_left_out(const struct preload_header *memory)
 {
 	const uint64_t nr = preload_passed_by(memory), unseen = preload_calls_not_seen(memory);
 
 	tell_confined(memory);
 	tell_no_facts(memory);
+	tell_ringless(memory);
 	if (nr)
 		log_warn("%" PRIu64 " %s blocks were not recorded: the preloaded library does not "
 			 "see them; record by eBPF, as root",

@@ -1,6 +1,7 @@
 """More threads than the preloaded library has places for, which only count what they allocate.  The truth
 is what the target does."""
 
+import re
 import time
 
 from mleaktest import MLEAK_FAST, read_line, wait_until
@@ -86,6 +87,20 @@ class ManyTest(CountsCase):
         self.assertEqual([amount(g["allocated"]) for g in rows], [(16, 2 * 828)] * 600)
         self.assertEqual({amount(g["outstanding"]) for g in rows}, {NONE})
         self.assertEqual(self.unkept(trace).nr, 0)
+
+    def test_why_threads_without_a_ring_are_lost(self):
+        """The first block of each, the list of its others, comes before any has ended."""
+        for threads, said in (600, True), (400, False):
+            with self.subTest(threads):
+                trace = self.path("x.mlk")
+                result = self.finish(self.spawn([self.program, "record", "--backend", "preload", "-o", trace,
+                                                 "--", self.compile("many", MANY), str(threads), "2", "together"]))
+                self.assertEqual(result.status, 0, result.err)
+                lost = re.search(r"lost: (\d+) allocations?", result.err)
+                self.assertEqual("all 512 buffers for threads were taken" in result.err, said, result.err)
+                self.assertEqual(bool(lost), said, result.err)
+                if said:
+                    self.assertGreaterEqual(int(lost[1]), threads - 512)
 
     def test_more_threads_one_after_the_other_than_there_are_accounts(self):
         mleak, trace = self.launch(*self.FILTER, argv=(self.compile("many", MANY), "20000", "8", "ask"))

@@ -214,6 +214,8 @@ static struct thread_ring *open_lane(struct preload_header *h, uint32_t level)
 	if (lane) {
 		__atomic_store_n(&in_vain_until, 0, __ATOMIC_RELAXED);
 		tell_name(lane->ring);
+	} else if (!poor && !preload_is_over(h)) {
+		__atomic_fetch_add(&h->ringless, 1, __ATOMIC_RELAXED);
 	}
 	preload_self.lanes[level] = lane;
 	return lane;
