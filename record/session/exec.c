@@ -146,13 +146,30 @@ bool exec_held(struct session *s, pid_t pid)
 	       (p->deaf || !is_known(&s->known, &program));
 }
 
+/* Has @t, which is held at its start, no library yet?  So it is where auditors come first, and
+ * nothing tells when they are over.  musl's loader is the C library itself, and tells of others
+ * later. */
+static bool is_too_early(const struct target *t)
+{
+	struct maps maps = {0};
+	bool has_libc = false;
+
+	if (!link_map_is_early(t))
+		return false;
+	if (!target_read_maps(t, &maps))
+		for (size_t i = 0; i < maps.nr; i++)
+			has_libc |= target_is_libc(maps.v[i].path);
+	maps_release(&maps);
+	return !has_libc;
+}
+
 void exec_at_start(struct session *s, pid_t pid)
 {
 	uint64_t end_ns = clock_now_ns() + HELD_NS;
 	struct process *p = session_newest(s, pid);
 
 	if (p)
-		p->exec.loaded = true;
+		p->exec.loaded = !is_too_early(&p->target);
 	do
 		session_drain_for(s, HELD_NS);
 	while ((p = session_newest(s, pid)) != NULL && p->exec.since_ns && p->exec.loaded &&

@@ -64,8 +64,8 @@ static uint64_t dynamic_section(const struct target *t)
 	return dynamic ? dynamic + bias : 0;
 }
 
-/* The loader's account of what it has loaded.  False: there is none (yet). */
-static bool read_debug(const struct target *t, struct r_debug *debug)
+/* Where the program has room for the address of the loader's account.  False: nowhere. */
+static bool find_debug(const struct target *t, uint64_t *debug)
 {
 	uint64_t at = dynamic_section(t);
 	Elf64_Dyn dyn;
@@ -73,17 +73,35 @@ static bool read_debug(const struct target *t, struct r_debug *debug)
 	for (int i = 0; at && i < 256; i++, at += sizeof(dyn)) {
 		if (target_read_memory(t, at, &dyn, sizeof(dyn)) || dyn.d_tag == DT_NULL)
 			return false;
-		if (dyn.d_tag == DT_DEBUG)
-			return dyn.d_un.d_ptr &&
-			       !target_read_memory(t, dyn.d_un.d_ptr, debug, sizeof(*debug));
+		if (dyn.d_tag == DT_DEBUG) {
+			*debug = dyn.d_un.d_ptr;
+			return true;
+		}
 	}
 	return false;
+}
+
+/* The loader's account of what it has loaded.  False: there is none (yet). */
+static bool read_debug(const struct target *t, struct r_debug *debug)
+{
+	uint64_t at = 0;
+
+	return find_debug(t, &at) && at && !target_read_memory(t, at, debug, sizeof(*debug));
+}
+
+bool link_map_is_early(const struct target *t)
+{
+	uint64_t at = 0;
+
+	return find_debug(t, &at) && !at;
 }
 
 bool link_map_complete(const struct target *t, bool unknown)
 {
 	struct r_debug debug;
 
+	if (link_map_is_early(t))
+		return false;
 	if (!read_debug(t, &debug))
 		return unknown;
 	return debug.r_state == RT_CONSISTENT && debug.r_map;

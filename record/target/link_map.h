@@ -19,6 +19,10 @@ struct loaded_objects {
  * case.  Returns 0 or -ENOMEM. */
 int link_map_read(struct loaded_objects *objects, const struct target *t, const struct maps *maps);
 
+/* Has the loader not come to the program's own libraries yet?  The auditors of LD_AUDIT come first,
+ * and debuggers are told of them, too. */
+bool link_map_is_early(const struct target *t);
+
 /* Has the loader mapped and relocated all that the program starts with?  @unknown is the answer
  * when it does not tell. */
 bool link_map_complete(const struct target *t, bool unknown);
