@@ -261,7 +261,17 @@ static const char *find_returns(struct alloc_object *object, const struct alloc_
 	return returns_find(&object->returns, code, site->function, site->size);
 }
 
-void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
+enum sites_by_ret sites_without_probe(Elf *elf)
+{
+	static const char *const name[] = {"__sanitizer_print_stack_trace"};
+	struct elf_function found = {0};
+	const struct elf_names names = {name, 1, &found};
+
+	elffile_functions(elf, elf, ELF_EXPORTED, &names);
+	return found.found ? SITES_FOLLOWED : SITES_OPERATORS;
+}
+
+void sites_find_returns(struct alloc_object *object, Elf *elf, enum sites_by_ret which)
 {
 	uint64_t probed[ALLOCATOR_MAX_SITES];
 	struct returns_code code = {.elf = elf, .cfi = dwarf_getcfi_elf(elf), .probed = probed};
@@ -274,9 +284,14 @@ void sites_find_returns(struct alloc_object *object, Elf *elf, bool all)
 		struct alloc_site *site = &object->sites[i];
 		const char *why = NULL;
 
-		site->by_ret = is_new(site->func) || (all && site->kind == SITE_ALLOC);
+		site->by_ret = is_new(site->func) ||
+			       (which != SITES_OPERATORS && site->kind == SITE_ALLOC);
 		if (site->by_ret)
 			why = find_returns(object, site, &code);
+		if (why && which == SITES_FOLLOWED && !is_new(site->func)) {
+			site->by_ret = false;
+			why = NULL;
+		}
 		if (why) {
 			memcpy(object->left, site->name, sizeof(object->left));
 			object->why_left = why;

@@ -59,8 +59,18 @@ void sites_add(struct alloc_object *object, const struct site_wanted *w);
 /* Choose where in their functions the sites of @object, whose file is @elf, are. */
 void sites_choose(struct alloc_object *object, Elf *elf);
 
-/* Find the returns of all functions of @object, or if not @all of its operators new alone.  What
- * cannot be followed is left alone. */
-void sites_find_returns(struct alloc_object *object, Elf *elf, bool all);
+/* The functions that get no return probe. */
+enum sites_by_ret {
+	SITES_OPERATORS, /* operators new */
+	SITES_FOLLOWED,	 /* these, and all others whose code can be followed */
+	SITES_ALL,
+};
+
+/* Which functions of the allocator @elf no return probe may be seen by.  Those of a sanitizer look
+ * at their return addresses, for the stacks in its own reports. */
+enum sites_by_ret sites_without_probe(Elf *elf);
+
+/* Find the returns of the functions @which of @object.  What cannot be followed is left alone. */
+void sites_find_returns(struct alloc_object *object, Elf *elf, enum sites_by_ret which);
 
 #endif

@@ -206,7 +206,9 @@ static int search_object(struct search *s, struct allocators *a, const struct ml
 		add_sites(s, object, found);
 		sites_choose(object, elf);
 		if (s->returns != RETURNS_PROBE)
-			sites_find_returns(object, elf, s->returns == RETURNS_RET);
+			sites_find_returns(object, elf,
+					   s->returns == RETURNS_RET ? SITES_ALL
+								     : sites_without_probe(elf));
 	}
 	elf_end(elf);
 	if (object && object->fd < 0)
