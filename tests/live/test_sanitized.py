@@ -5,6 +5,7 @@ import re
 import subprocess
 
 from mleaktest import LONG, Case, needs_bpf, parse_totals
+from test_preload import PreloadCase
 
 PROGRAM = b"""
 #include <stdlib.h>
@@ -51,3 +52,16 @@ class SanitizedTest(Case):
 
     def test_leak(self):
         self.check("leak")
+
+
+class SanitizedPreloadedTest(PreloadCase):
+    def test_thread(self):
+        """ThreadSanitizer's functions cannot be called before it has begun, nor its malloc by others."""
+        subprocess.run(["gcc", "-O1", "-g", "-fno-builtin", "-fsanitize=thread", '-DSAID=""', "-o",
+                        self.path("program"), self.write("program.c", PROGRAM)], check=True, timeout=LONG)
+        if subprocess.run([self.path("program")], timeout=LONG).returncode:
+            self.skipTest("programs with ThreadSanitizer do not run here")
+        trace, _ = self.record(self.path("program"))
+        self.assertEqual(parse_totals(self.report(trace)).lost, 0)
+        stacks = self.report(trace, "--format=folded", "--cost=blocks", "--function", "^leak_here$")
+        self.assertEqual([line.rsplit(" ", 1)[1] for line in stacks.splitlines()], ["23"])

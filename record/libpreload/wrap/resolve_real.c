@@ -41,11 +41,46 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
+#ifdef PRELOAD_STATIC
+static bool ask_loader(uint64_t addr, struct search *s)
+{
+	(void)addr;
+	(void)s;
+	return false;
+}
+#else
+/* As dl_iterate_phdr(), of the module with @addr.  A sanitizer has a function of that name, which
+ * ends the program before the sanitizer has begun. */
+static bool ask_loader(uint64_t addr, struct search *s)
+{
+	const ElfW(Ehdr) * head;
+	struct dl_phdr_info info = {0};
+	Dl_info found;
+
+	if (!dladdr((const void *)(uintptr_t)addr, &found))
+		return false;
+	head = found.dli_fbase;
+	if (head->e_ident[EI_MAG0] != ELFMAG0 || head->e_ident[EI_MAG1] != ELFMAG1 ||
+	    head->e_ident[EI_MAG2] != ELFMAG2 || head->e_ident[EI_MAG3] != ELFMAG3 ||
+	    head->e_phoff != sizeof(*head))
+		return false;
+	info.dlpi_phdr = (const ElfW(Phdr) *)(head + 1);
+	info.dlpi_phnum = head->e_phnum;
+	for (int i = 0; i < info.dlpi_phnum; i++)
+		if (info.dlpi_phdr[i].p_type == PT_LOAD) {
+			info.dlpi_addr = (uint64_t)(uintptr_t)head - info.dlpi_phdr[i].p_vaddr;
+			break;
+		}
+	return see_module(&info, sizeof(info), s);
+}
+#endif
+
 static void find_range(uint64_t addr, struct preload_range *out)
 {
 	struct search s = {.addr = addr, .out = out};
 
-	dl_iterate_phdr(see_module, &s);
+	if (!ask_loader(addr, &s))
+		dl_iterate_phdr(see_module, &s);
 }
 
 #ifdef PRELOAD_STATIC
