@@ -95,22 +95,24 @@ void allocators_tell_of_others(const struct allocators *a, const struct target *
 			       const struct loaded_objects *objects, const char *what_to_do)
 {
 	/* Not malloc; nor dlmalloc, which libffi has for code that it makes. */
-	const char *const *names = allocator_names + 2;
-	enum { NR = ALLOCATOR_NAMES - 2 };
+	enum { MALLOC, FIRST = 2 };
+	const char *const *names = allocator_names;
 	static bool told;
 
 	for (size_t i = 0; i < objects->nr && !told && !t->hushed; i++) {
 		const struct mlk_mapping *m = objects->v[i];
-		struct elf_function found[NR] = {0};
-		const struct elf_names search = {names, NR, found};
+		struct elf_function found[ALLOCATOR_NAMES] = {0};
+		const struct elf_names search = {names, ALLOCATOR_NAMES, found};
 
 		if (allocators_probe_file(a, m))
 			continue;
 		module_functions(t, m, ELF_EXPORTED, &search);
 		if (m == objects->program) /* all tables of all libraries would take long */
 			module_functions(t, m, ELF_ALL, &search);
-		for (size_t k = 0; k < NR && !told; k++) {
-			if (!found[k].found)
+		for (size_t k = FIRST; k < ALLOCATOR_NAMES && !told; k++) {
+			/* another name of malloc, as tcmalloc's, is no other allocator */
+			if (!found[k].found || (found[MALLOC].found &&
+						found[MALLOC].file_offset == found[k].file_offset))
 				continue;
 			told = true;
 			log_warn("'%s' has another allocator, %s, whose blocks are not recorded; "

@@ -74,11 +74,11 @@ class PreloadTest(OtherAllocatorCase):
         self.assertIn("has another allocator, _rjem_malloc, whose blocks are not recorded; "
                       "by eBPF, as root, --prefix _rjem_ records them", said)
 
-    def told(self, source, *command):
-        """What is said of a program with jemalloc, and what a check for leaks makes of its trace."""
-        if not has_library("libjemalloc.so.2"):
-            self.skipTest("libjemalloc is not installed")
-        self.build(source, "-Wl,--no-as-needed", "-l:libjemalloc.so.2")
+    def told(self, source, *command, library="libjemalloc.so.2"):
+        """What is said of a program with this allocator, and what a check for leaks makes of its trace."""
+        if not has_library(library):
+            self.skipTest(library + " is not installed")
+        self.build(source, "-Wl,--no-as-needed", "-l:" + library)
         result = self.mleak("record", "--backend", "preload", "-o", "x.mlk", "--", *command, self.path("program"))
         self.assertEqual(result.status, 0, result.err)
         return result.err, self.mleak("report", "--fail-on-leak=1G", "x.mlk").status
@@ -89,11 +89,14 @@ class PreloadTest(OtherAllocatorCase):
             self.assertIn("1 program calls functions that only one allocator has, such as mallocx", said)
             self.assertEqual(status, 2)
 
-    def test_a_program_that_jemalloc_only_serves_is_recorded(self):
-        said, status = self.told(b"#include <stdlib.h>\nvoid *volatile kept;\n"
-                                 b"int main(void) { kept = malloc(47); return 0; }\n")
-        self.assertNotIn("only one allocator has", said)
-        self.assertEqual(status, 0)
+    def test_a_program_that_an_allocator_only_serves_is_recorded(self):
+        for library in "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2":
+            with self.subTest(library):
+                said, status = self.told(b"#include <stdlib.h>\nvoid *volatile kept;\n"
+                                         b"int main(void) { kept = malloc(47); return 0; }\n", library=library)
+                self.assertNotIn("another allocator", said)
+                self.assertNotIn("only one allocator has", said)
+                self.assertEqual(status, 0)
 
 
 @needs_bpf
