@@ -58,6 +58,36 @@ static void warn_of(const struct session *s, const struct target *t, const struc
 			 m->path, (int)t->pid, m->path);
 }
 
+/* By the preloaded library: the C library of another namespace, where the preloaded one is not.
+ * NULL: there is none. */
+static const struct mlk_mapping *second_libc(const struct session *s, const struct maps *maps)
+{
+	const struct mlk_mapping *first = NULL;
+
+	for (size_t i = 0; s->preload && i < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i];
+
+		if (!(m->perms & MLK_PERM_X) || !m->inode || !target_is_libc(m->path))
+			continue;
+		/* the rest of a mapping that was cut is at another place of the file */
+		if (first && (!maps_same_file(first, m) || first->offset == m->offset))
+			return m;
+		first = first ? first : m;
+	}
+	return NULL;
+}
+
+static void tell_of_second_libc(struct session *s, const struct process *p, const struct maps *maps)
+{
+	const struct mlk_mapping *m = second_libc(s, maps);
+
+	if (m && note(&s->unprobed, m))
+		log_warn("process %d has a second C library, '%s' (dlmopen or LD_AUDIT), which the "
+			 "preloaded library does not see: what libraries get by it is not "
+			 "recorded; record by eBPF, as root",
+			 (int)p->target.pid, m->path);
+}
+
 /* Tell of those among @maps, which are of @p.  The loader's own gives way to that of the C library,
  * and that one to any that is found before it. */
 static void tell(struct session *s, const struct process *p, const struct maps *maps)
@@ -89,8 +119,10 @@ void unprobed_tell(struct session *s)
 		const struct process *p = s->all[i];
 
 		if (!p->parent && !p->ended && !p->exited && p->probed &&
-		    !target_read_maps(&p->target, &maps))
+		    !target_read_maps(&p->target, &maps)) {
 			tell(s, p, &maps);
+			tell_of_second_libc(s, p, &maps);
+		}
 	}
 	maps_release(&maps);
 }

@@ -184,6 +184,28 @@ class PluginTest(PreloadCase):
         self.assertEqual(leaks(self, trace), [(31, 31 * 53)])
 
 
+class NamespaceTest(PreloadCase):
+    """Libraries in a namespace of their own (dlmopen) have a C library of their own, too."""
+
+    def test_its_c_library_is_named(self):
+        self.compile("plugin.so", "#include <stdlib.h>\nvoid *volatile kept[23];\n" + PLUGIN_RUN, "-shared", "-fPIC")
+        self.compile("host", "#define _GNU_SOURCE\n" + HOST.replace("dlopen(argv[1], RTLD_NOW | RTLD_LOCAL)",
+                                                                   "dlmopen(LM_ID_NEWLM, argv[1], RTLD_NOW)"))
+        trace = self.path("x.mlk")
+        mleak = self.start_mleak("record", *self.options, "-o", trace, "--", "./host", "./plugin.so", stdin=-1,
+                                 **self.as_user)
+        self.wait_for_words(mleak, "has a second C library")
+        mleak.stdin.close()
+        mleak.stdin = None
+        result = self.finish(mleak)
+        self.assertEqual(result.status, 0, result.err)
+        self.assertRegex(result.err, r"process \d+ has a second C library, '/\S*libc\S*' \(dlmopen or LD_AUDIT\)")
+        self.assertEqual(result.err.count("second C library"), 1)
+        found = leaks(self, trace)
+        self.assertIn((31, 31 * 53), found)
+        self.assertNotIn(23, [blocks for blocks, _ in found])
+
+
 def leaks(case, trace):
     """What the stacks of main() have."""
     stacks = json.loads(case.report(trace, "--format=json", "--function", "^main$"))["stacks"]
