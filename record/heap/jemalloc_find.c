@@ -19,6 +19,7 @@
 #define SAMPLE	     4096	     /* pages that are looked at */
 #define MOST_READ    (1u << 20)	     /* pages of what may be leaves, in all */
 #define NEAR_BASE    16		     /* times 2 MiB from the beginning of a base block to a leaf */
+#define FAR_BASE     512	     /* the same, to any other leaf */
 #define BASE_SHIFT   21
 #define MISSES	     1024
 #define MOST_PAGES   65536 /* of the data */
@@ -118,15 +119,21 @@ static int prove_leaf(struct proof *p, uint64_t leaf)
 	return more;
 }
 
+/* Is there room for a leaf at @leaf, in memory of no file? */
+static bool has_room(const struct proof *p, uint64_t leaf)
+{
+	const struct mlk_range *range = leaf % LEAF_ALIGN ? NULL : heap_memory_range(p->m, leaf);
+
+	return range && !range->path[0] && range->end - leaf >= LEAF_BYTES;
+}
+
 /* Can a leaf be at @leaf? It lies in a base block.  Many words of a program may point to where none
  * is. */
 static bool may_be_leaf(struct proof *p, uint64_t leaf)
 {
-	const struct mlk_range *range = leaf % LEAF_ALIGN ? NULL : heap_memory_range(p->m, leaf);
 	uint64_t *miss = &p->misses[(leaf >> BASE_SHIFT) % MISSES];
 
-	if (!range || range->path[0] || range->end - leaf < LEAF_BYTES ||
-	    *miss == leaf >> BASE_SHIFT)
+	if (*miss == leaf >> BASE_SHIFT || !has_room(p, leaf))
 		return false;
 	if (jemalloc_find_base(p->j, p->m, leaf, NEAR_BASE) > 0)
 		return true;
@@ -152,6 +159,40 @@ static bool is_element(struct proof *p, uint64_t at, uint64_t leaf)
 	return false;
 }
 
+/* Are all elements in the page at @page, as far as it is the root's, zero or such that they may
+ * lead to leaves? */
+static bool is_page_of_root(const struct proof *p, uint64_t page)
+{
+	uint64_t words[IN_PAGE];
+
+	if (heap_memory_read(p->m, page, words, sizeof(words)))
+		return false;
+	for (unsigned int i = 0; i < IN_PAGE; i++) {
+		const uint64_t offset = page + UINT64_C(8) * i - p->j->root;
+
+		if (offset < JEMALLOC_ROOT_BYTES && words[i] &&
+		    (!has_room(p, words[i]) ||
+		     jemalloc_find_base(p->j, p->m, words[i], FAR_BASE) <= 0))
+			return false;
+	}
+	return true;
+}
+
+/* Is the root that was found one? The cache of a thread points to a leaf, too, but there are other
+ * words beside it. */
+static bool is_root(struct proof *p)
+{
+	const uint64_t root = p->j->root & ~(uint64_t)(HEAP_PAGE - 1);
+	uint64_t from, to;
+	bool is = true;
+
+	pages_begin(p->pages, root);
+	while (is && pages_next(p->pages, root + JEMALLOC_ROOT_BYTES + HEAP_PAGE, &from, &to) > 0)
+		for (; is && from < to; from += HEAP_PAGE)
+			is = is_page_of_root(p, from);
+	return is;
+}
+
 /* Look for an element of the root in the page at @page. */
 static bool search_page(struct proof *p, uint64_t page)
 {
@@ -160,7 +201,7 @@ static bool search_page(struct proof *p, uint64_t page)
 	if (heap_memory_read(p->m, page, words, sizeof(words)))
 		return false;
 	for (unsigned int i = 0; i < IN_PAGE; i++)
-		if (words[i] && is_element(p, page + UINT64_C(8) * i, words[i]))
+		if (words[i] && is_element(p, page + UINT64_C(8) * i, words[i]) && is_root(p))
 			return true;
 	return false;
 }

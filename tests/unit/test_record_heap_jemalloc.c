@@ -224,6 +224,21 @@ static void another_layout_is_refused(void **state)
 	end_world(world);
 }
 
+/* The caches of threads point to leaves, too, each beside the address that it is for. */
+static void a_cached_leaf_is_no_root(void **state)
+{
+	struct world *world = begin_world();
+	struct heap_world *w = &world->w;
+
+	(void)state;
+	write_world(w);
+	write_word(w, DATA + 0x200, HEAP);
+	write_word(w, DATA + 0x208, LEAF);
+	assert_int_equal(find(world), 1);
+	assert_int_equal(world->j.root, ROOT);
+	end_world(world);
+}
+
 /* An address where something is, near the beginning of a range, or anything. */
 static uint64_t bad_word(struct heap_world *w)
 {
@@ -317,6 +332,7 @@ int main(void)
 		cmocka_unit_test(a_slab_that_does_not_add_up_is_counted),
 		cmocka_unit_test(a_cache_that_is_not_found_is_told),
 		cmocka_unit_test(another_layout_is_refused),
+		cmocka_unit_test(a_cached_leaf_is_no_root),
 		cmocka_unit_test(destroyed_memory_is_walked_to_an_end),
 		cmocka_unit_test(random_memory_is_refused),
 		cmocka_unit_test(an_early_end_is_told),
