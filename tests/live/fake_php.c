@@ -7,7 +7,7 @@
  * before the exception, too.  none: nothing is executed.  It allocates 100 blocks of 47 bytes.
  *
  * With VERSION it says that it is another one, and with ELSEWHERE it has its innermost frame
- * elsewhere.
+ * elsewhere.  It may be a library, too, with -Dmain=php_main.
  */
 #include <stdint.h>
 #include <stdio.h>

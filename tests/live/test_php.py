@@ -68,7 +68,10 @@ class FakePhpTest(Case):
         """Record a program that looks like PHP; lines of the dump about its blocks, and the counts."""
         subprocess.run(["gcc", "-O1", "-fno-inline", "-rdynamic", *defined, "-o", self.path("php-fake"),
                         os.path.join(TESTS, "live", "fake_php.c")], check=True)
-        trace, _ = self.record(self.path("php-fake"), kind)
+        return self.frames_of(self.path("php-fake"), kind)
+
+    def frames_of(self, *command):
+        trace, _ = self.record(*command)
         dump = self.mleak("report", "--dump", trace).out.splitlines()
         allocs = [line for line in dump if line.startswith("  ALLOC") and ", size 47, " in line]
         self.assertEqual(len(allocs), 100)
@@ -81,6 +84,19 @@ class FakePhpTest(Case):
             self.assertEqual(len(line.split(", frames ")[1].split()), 128)
         self.assertGreaterEqual(counts[2], 100)
         self.assertIn("circle  x 128  nowhere.php:9", self.report(trace, "--function", "circle"))
+
+    def test_a_library_as_the_module_of_a_server(self):
+        """Its code finds its data by way of a slot."""
+        library, main = self.path("libphp-fake.so"), self.path("main.c")
+        with open(main, "w") as file:
+            file.write("int php_main(int, char **); int main(int n, char **v) { return php_main(n, v); }")
+        subprocess.run(["gcc", "-O1", "-fno-inline", "-fPIC", "-shared", "-Dmain=php_main", "-o", library,
+                        os.path.join(TESTS, "live", "fake_php.c")], check=True)
+        subprocess.run(["gcc", "-o", self.path("server"), main, library], check=True)
+        _, allocs, counts = self.frames_of(self.path("server"), "exception")
+        for line in allocs:
+            self.assertEqual(len(line.split(", frames ")[1].split()), 1)
+        self.assertEqual(counts[2:], [0, 0, 0])
 
     def test_generators_in_a_circle_are_not_followed(self):
         _, allocs, counts = self.fake("generators")
