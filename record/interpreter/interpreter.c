@@ -55,24 +55,69 @@ static bool has_musl(const struct maps *maps)
 	return false;
 }
 
-static bool look_for_interpreter(struct interpreter *in, const struct target *t,
-				 const struct maps *maps, uint64_t since_ns)
+/* Is code of the interpreter's file at @m; and that which was found? */
+static bool is_file(const struct interpreter *in, const struct mlk_mapping *m)
 {
-	for (size_t i = 0; !in->found && i < maps->nr; i++) {
-		const struct mlk_mapping *m = &maps->v[i];
+	return m->perms & MLK_PERM_X && m->inode == in->inode;
+}
 
-		if (m->perms & MLK_PERM_X && m->inode && interpreter_is_likely(m) &&
-		    !was_examined(in, m))
-			in->found = find_in(in, t, m);
-		if (!in->found)
-			continue;
-		if (in->place.at.current_kind == PYTHON_DYNAMIC && has_musl(maps)) {
-			interpreter_give_up(&in->place, "where musl has its threads is not known");
-		}
-		in->since_ns = since_ns;
-		return true;
+static bool is_found(const struct interpreter *in, const struct mlk_mapping *m)
+{
+	const uint64_t code = in->place.ranges[0].start;
+
+	return is_file(in, m) && m->start <= code && code < m->end;
+}
+
+/* Is the interpreter elsewhere by now?  See interpreter_look(). */
+static bool has_moved(const struct interpreter *in, const struct maps *maps,
+		      const struct mlk_mapping *now)
+{
+	bool is_elsewhere = false;
+
+	if (!in->found || !in->place.nr_ranges)
+		return false;
+	if (now)
+		return is_file(in, now) && !is_found(in, now);
+	for (size_t i = 0; i < maps->nr; i++) {
+		if (is_found(in, &maps->v[i]))
+			return false;
+		is_elsewhere = is_elsewhere || is_file(in, &maps->v[i]);
 	}
-	return false;
+	return is_elsewhere;
+}
+
+/* Look at @m.  Returns whether the interpreter is there. */
+static bool look_at(struct interpreter *in, const struct target *t, const struct mlk_mapping *m)
+{
+	if (!(m->perms & MLK_PERM_X) || !m->inode || !interpreter_is_likely(m) ||
+	    was_examined(in, m) || !find_in(in, t, m))
+		return false;
+	in->found = true;
+	in->inode = m->inode;
+	return true;
+}
+
+static bool look_for_interpreter(struct interpreter *in, const struct target *t,
+				 const struct maps *maps, const struct mlk_mapping *now,
+				 uint64_t since_ns)
+{
+	bool is = false;
+
+	if (has_moved(in, maps, now)) {
+		in->found = false;
+		in->place = (struct interpreter_place){0};
+		memset(in->looked, 0, sizeof(in->looked));
+	}
+	if (in->found)
+		return false;
+	is = now && look_at(in, t, now);
+	for (size_t i = 0; !is && i < maps->nr; i++)
+		is = look_at(in, t, &maps->v[i]);
+	if (is && in->place.at.current_kind == PYTHON_DYNAMIC && has_musl(maps))
+		interpreter_give_up(&in->place, "where musl has its threads is not known");
+	if (is)
+		in->since_ns = since_ns;
+	return is;
 }
 
 /* Look for the C library, which may be mapped after the interpreter.  Without it a thread has
@@ -94,10 +139,10 @@ static bool look_for_values(struct interpreter *in, const struct target *t, cons
 }
 
 bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
-		      uint64_t since_ns)
+		      const struct mlk_mapping *now, uint64_t since_ns)
 {
 	const bool had_values = in->place.at.specific;
-	const bool found = look_for_interpreter(in, t, maps, since_ns);
+	const bool found = look_for_interpreter(in, t, maps, now, since_ns);
 	const bool has_values = look_for_values(in, t, maps);
 
 	return found || (has_values && !had_values);
@@ -114,6 +159,7 @@ void interpreter_inherit(struct interpreter *in, const struct interpreter *from,
 {
 	in->found = from->found;
 	in->place = from->place;
+	in->inode = from->inode;
 	in->since_ns = since_ns;
 }
 

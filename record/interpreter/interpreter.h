@@ -25,6 +25,7 @@ struct interpreter {
 	uint64_t since_ns; /* CLOCK_MONOTONIC; 0: it was there from the beginning on */
 	uint32_t program;  /* of a library: preload_process.program when it was looked for */
 	struct interpreter_place place;
+	uint64_t inode; /* of its file */
 	struct waiting_frames *waiting;
 	size_t nr_waiting; /* that were needed at one time */
 	uint64_t counts[MLK_INTERPRETED_NR];
@@ -35,10 +36,12 @@ struct interpreter {
 /* May there be one in the file of @m, by its name? */
 bool interpreter_is_likely(const struct mlk_mapping *m);
 
-/* Look for an interpreter among @maps of @t, and what is not known of it yet.  Returns whether
- * something was found now, the interpreter @since_ns: who sends events is to be told. */
+/* Look for an interpreter among @maps of @t, and what is not known of it yet.  One in a library may
+ * have moved, as that was loaded again: @now is what was mapped just now, or NULL, if @maps has no
+ * mapping that is gone.  Returns whether something was found now, the interpreter @since_ns: who
+ * sends events is to be told. */
 bool interpreter_look(struct interpreter *in, const struct target *t, const struct maps *maps,
-		      uint64_t since_ns);
+		      const struct mlk_mapping *now, uint64_t since_ns);
 
 /* Its memory is to be read within the process, by plain loads: where objects move while threads of
  * it run on, as Ruby's do, frames are not read. */

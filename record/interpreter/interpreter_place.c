@@ -42,6 +42,7 @@ bool interpreter_find(struct interpreter_place *place, const struct interpreter_
 		find_symbols(elf, kind, found);
 		is = kind->describe(place, elf, found,
 				    m->start - m->offset - elffile_bias(elf, m->offset));
+		place->at.loaded = place->at.current_kind && strcmp(m->path, t->exe) != 0;
 	}
 	elf_end(elf);
 	if (fd >= 0)

@@ -18,7 +18,7 @@ static void tell_sender(struct session *s, const struct process *p)
 }
 
 void session_look_for_interpreter(struct session *s, struct process *p, const struct maps *maps,
-				  uint64_t since_ns)
+				  const struct mlk_mapping *now, uint64_t since_ns)
 {
 	struct interpreter *in = &p->interpreter;
 	uint32_t program = s->preload ? preload_program_of(s->preload, p->target.pid) : 0;
@@ -28,7 +28,7 @@ void session_look_for_interpreter(struct session *s, struct process *p, const st
 	if (program != in->program)
 		interpreter_release(in); /* it runs another program */
 	in->program = program;
-	if (!interpreter_look(in, &p->target, maps, since_ns))
+	if (!interpreter_look(in, &p->target, maps, now, since_ns))
 		return;
 	if (s->preload)
 		interpreter_within(in);

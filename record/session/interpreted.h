@@ -7,9 +7,10 @@
 
 #include "record/session/session.h"
 
-/* Look whether @p, which has these mappings since @since_ns, has an interpreter. */
+/* Look whether @p, which has these mappings since @since_ns, has an interpreter; @now as
+ * interpreter_look(). */
 void session_look_for_interpreter(struct session *s, struct process *p, const struct maps *maps,
-				  uint64_t since_ns);
+				  const struct mlk_mapping *now, uint64_t since_ns);
 
 /* The probes are loaded, or the code that is to be put into a process has its memory: tell them of
  * the interpreters that were found before. */

@@ -284,7 +284,7 @@ static bool read_maps(void *ctx, pid_t pid, struct maps *maps)
 	for (size_t i = 0; i < maps->nr; i++)
 		trace_out_fail(&s->out, module_table_identify(&s->out.modules, &p->target,
 							      s->out.writer, &maps->v[i]));
-	session_look_for_interpreter(s, p, maps, clock_now_ns());
+	session_look_for_interpreter(s, p, maps, NULL, clock_now_ns());
 	return true;
 }
 

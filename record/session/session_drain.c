@@ -17,7 +17,7 @@ static void on_mapped(void *ctx, pid_t pid, uint64_t time_ns, const struct mlk_m
 	if (p)
 		process_mapped(p, &s->out, time_ns, m);
 	if (p && interpreter_is_likely(m))
-		session_look_for_interpreter(s, p, &p->maps, time_ns);
+		session_look_for_interpreter(s, p, &p->maps, m, time_ns);
 }
 
 static void on_named(void *ctx, pid_t pid, uint32_t tid, const char *name)

@@ -145,7 +145,7 @@ static int prepare(struct session *s, struct process *p)
 		return skip_ended(s, p, -ESRCH);
 	}
 	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)p->target.pid, p->target.comm));
-	session_look_for_interpreter(s, p, &p->maps, 0);
+	session_look_for_interpreter(s, p, &p->maps, NULL, 0);
 	if (s->names_threads)
 		trace_out_fail(&s->out, threads_see_all(&p->threads, &p->target));
 	if (s->out.err)

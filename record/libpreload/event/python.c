@@ -203,17 +203,33 @@ static void tell_codes(struct preload_header *h, struct thread_ring *lane, uint6
 	}
 }
 
-/*
- * Is @state this thread's, and so stays?  *@no is one that was not.  Another thread may end just
- * now, and its state with it, so that is never touched: the kernel compares a word of it
- * (futex(2)), which fails where nothing is mapped.
- */
-static bool is_own_state(struct thread_ring *lane, const struct event_python *py, uint64_t state,
-			 uint64_t *no)
+/* Have the kernel compare the word at @address with @value (futex(2)).  Returns -ETIMEDOUT if it is
+ * that, and -EFAULT where nothing is mapped. */
+static long compare(uint64_t address, uint32_t value)
 {
 	const struct {
 		int64_t s, ns;
 	} no_time = {0, 0};
+
+	return preload_syscall(SYS_futex, (long)address, FUTEX_WAIT_PRIVATE, value, (long)&no_time);
+}
+
+/* Is the interpreter still where it was?  A library may have been unloaded, as Apache does with its
+ * modules at its start, and the recorder hears of it later. */
+static bool is_there(const struct event_python *py)
+{
+	if (LIKELY(!py->loaded || py->current_kind == PYTHON_THREAD))
+		return true;
+	return !preload_no_calls() && compare(py->current, 0) != -EFAULT;
+}
+
+/*
+ * Is @state this thread's, and so stays?  *@no is one that was not.  Another thread may end just
+ * now, and its state with it, so that is never touched: the kernel compares a word of it.
+ */
+static bool is_own_state(struct thread_ring *lane, const struct event_python *py, uint64_t state,
+			 uint64_t *no)
+{
 	const uint32_t self = (uint32_t)(uint64_t)__builtin_thread_pointer();
 
 	if (LIKELY(state == lane->python.own))
@@ -222,8 +238,7 @@ static bool is_own_state(struct thread_ring *lane, const struct event_python *py
 	    (state == *no && ++lane->python.passed % LOOK_AGAIN))
 		return false;
 	*no = state;
-	if (preload_syscall(SYS_futex, (long)(state + py->state_thread), FUTEX_WAIT_PRIVATE, self,
-			    (long)&no_time) != -ETIMEDOUT)
+	if (compare(state + py->state_thread, self) != -ETIMEDOUT)
 		return false;
 	lane->python.own = state;
 	return true;
@@ -265,6 +280,8 @@ static int begin(struct thread_ring *lane, const struct event_python *py)
 	struct python_walk *w = &lane->python.walk;
 	uint64_t state;
 
+	if (UNLIKELY(!is_there(py)))
+		return -1;
 	if (py->shape == PYTHON_IS_PHP)
 		return php_begin(w, py, is_main_thread(lane));
 	state = find_state(lane, py);
