@@ -67,24 +67,29 @@ static const char *unprobed(const struct target *t, const struct allocators *a,
 	return name;
 }
 
-/* Name an allocator that is there but not probed.  False: there is none. */
+/* Name an allocator that is there but not probed.  That of the C library is none where a probed one
+ * comes before it: calls lead there.  False: there is none. */
 static bool explain_other(const struct target *t, const struct allocators *a,
 			  const struct loaded_objects *objects)
 {
+	bool comes_before = false;
+
 	for (size_t i = 0; i < objects->nr; i++) {
-		const char *name = unprobed(t, a, objects->v[i]);
+		const struct mlk_mapping *m = objects->v[i];
+		const char *name = unprobed(t, a, m);
 		const char *malloc_in = name ? strstr(name, "malloc") : NULL;
 
-		if (!name)
+		comes_before = comes_before || is_probed(a, m, "malloc");
+		if (!name || (comes_before && target_is_libc(m->path)))
 			continue;
 		if (malloc_in == name)
 			log_warn("no event in process %d so far, though it runs: '%s' defines "
 				 "malloc too; try --obj %s",
-				 (int)t->pid, objects->v[i]->path, objects->v[i]->path);
+				 (int)t->pid, m->path, m->path);
 		else
 			log_warn("no event in process %d so far, though it runs: '%s' defines %s, "
 				 "an allocator that is not probed; try --prefix %.*s",
-				 (int)t->pid, objects->v[i]->path, name,
+				 (int)t->pid, m->path, name,
 				 (int)(malloc_in ? malloc_in - name : 0), name);
 		return true;
 	}

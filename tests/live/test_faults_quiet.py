@@ -58,9 +58,9 @@ class QuietTest(FaultCase):
         return self.compile("target", "-include", self.path("commands.h"), "-DMORE(c,n)=obey(c, n);",
                             *flags)
 
-    def explanation(self, program, what, pattern, *options):
+    def explanation(self, program, what, pattern, *options, **start):
         """What is said of @program, which does nothing but @what, until @pattern has come."""
-        target = self.start(program, cwd=self.dir)
+        target = self.start(program, cwd=self.dir, **start)
         target.stdin.write(b"%s 100\n" % what.encode())
         mleak = self.attach(target.pid, *options)
         self.wait_for_words(mleak, pattern)
@@ -80,6 +80,11 @@ class QuietTest(FaultCase):
     def test_a_program_that_calls_nothing_is_told_of(self):
         self.explanation(self.build(), "spin",
                          r"it runs, but calls none of the functions probed in '\S*libc\.so\.6'")
+
+    def test_the_c_library_is_not_advised_where_another_comes_before_it(self):
+        self.explanation(self.build(), "spin",
+                         r"it runs, but calls none of the functions probed in '\S*plugin\.so'",
+                         env=dict(os.environ, LD_PRELOAD=self.path("plugin.so")))
 
     def test_a_malloc_that_no_look_up_leads_to_is_named_and_can_be_given(self):
         program = self.build("-DPREPARE=load();")
