@@ -2,8 +2,10 @@
 #include "record/session/unprobed.h"
 
 #include <elf.h>
+#include <stdio.h>
 
 #include "mleak.h"
+#include "record/module/bound_past.h"
 #include "record/preload/backend.h"
 #include "record/session/session.h"
 #include "record/target/link_map.h"
@@ -77,7 +79,8 @@ static const struct mlk_mapping *second_libc(const struct session *s, const stru
 	return NULL;
 }
 
-static void tell_of_second_libc(struct session *s, const struct process *p, const struct maps *maps)
+/* Returns whether there is one. */
+static bool tell_of_second_libc(struct session *s, const struct process *p, const struct maps *maps)
 {
 	const struct mlk_mapping *m = second_libc(s, maps);
 
@@ -86,6 +89,7 @@ static void tell_of_second_libc(struct session *s, const struct process *p, cons
 			 "preloaded library does not see: what libraries get by it is not "
 			 "recorded; record by eBPF, as root",
 			 (int)p->target.pid, m->path);
+	return m != NULL;
 }
 
 /* Tell of those among @maps, which are of @p.  The loader's own gives way to that of the C library,
@@ -110,6 +114,42 @@ static void tell(struct session *s, const struct process *p, const struct maps *
 	}
 }
 
+/* The preloaded library sees no calls of what was loaded with RTLD_DEEPBIND, as extensions of PHP
+ * are. */
+static void tell_past(struct session *s, const struct target *t, const struct maps *maps)
+{
+	const struct mlk_mapping *loader = maps_find(maps, target_auxv(t, AT_BASE)), *first = NULL;
+	char more[48] = "";
+	unsigned int nr = 0;
+
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct mlk_mapping *m = &maps->v[i];
+
+		if (!(m->perms & MLK_PERM_X) || !m->inode || target_is_libc(m->path) ||
+		    (loader && maps_same_file(loader, m)) || preload_is_library(m->path) ||
+		    !module_is_bound_past(t, maps, m))
+			continue;
+		first = first ? first : m;
+		nr++;
+	}
+	if (!first)
+		return;
+	s->unprobed.told_past = true;
+	if (nr > 1)
+		snprintf(more, sizeof(more), " and %u more", nr - 1);
+	log_warn("'%s'%s in process %d can allocate past the preloaded library, as what is loaded "
+		 "with RTLD_DEEPBIND does: that is not recorded; record by eBPF, as root",
+		 first->path, more, (int)t->pid);
+}
+
+static void tell_of(struct session *s, const struct process *p, const struct maps *maps)
+{
+	tell(s, p, maps);
+	/* What is in another namespace has its own C library. */
+	if (!tell_of_second_libc(s, p, maps) && s->preload && !s->unprobed.told_past)
+		tell_past(s, &p->target, maps);
+}
+
 void unprobed_tell(struct session *s)
 {
 	struct maps maps = {0};
@@ -119,10 +159,8 @@ void unprobed_tell(struct session *s)
 		const struct process *p = s->all[i];
 
 		if (!p->parent && !p->ended && !p->exited && p->probed &&
-		    !target_read_maps(&p->target, &maps)) {
-			tell(s, p, &maps);
-			tell_of_second_libc(s, p, &maps);
-		}
+		    !target_read_maps(&p->target, &maps))
+			tell_of(s, p, &maps);
 	}
 	maps_release(&maps);
 }

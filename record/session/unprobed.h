@@ -2,6 +2,7 @@
 #ifndef RECORD_UNPROBED_H
 #define RECORD_UNPROBED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,11 +14,13 @@ struct session;
 struct unprobed {
 	uint64_t inodes[UNPROBED_TOLD];
 	size_t nr;
+	bool told_past; /* of libraries whose calls go past the preloaded one */
 };
 
 /* Name those that are mapped now: a plugin that was loaded with one of its own (RTLD_DEEPBIND,
  * dlmopen, -Bsymbolic) may call it, which nothing else tells as soon as there is any other event.
- * Each is named once; nothing of a recording by injected code, which records them. */
+ * Each is named once; nothing of a recording by injected code, which records them.  So are
+ * libraries that call the C library past the preloaded one. */
 void unprobed_tell(struct session *s);
 
 #endif

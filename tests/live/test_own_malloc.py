@@ -154,10 +154,10 @@ class OwnMallocTest(PreloadCase):
 class PluginTest(PreloadCase):
     """A library that is loaded later has a malloc that it calls itself: nothing sees that."""
 
-    def record_until(self, condition, *libraries):
+    def record_until(self, condition, *libraries, plugin=SOURCE[:SOURCE.index("int main")] + PLUGIN_RUN, host=HOST):
         """The trace of a program that loads the plugin if given, and what is said until @condition was waited for."""
-        self.compile("plugin.so", SOURCE[:SOURCE.index("int main")] + PLUGIN_RUN, "-shared", "-fPIC", "-Wl,-Bsymbolic")
-        self.compile("host", HOST, "-ldl", "-Wl,--no-as-needed", *libraries)
+        self.compile("plugin.so", plugin, "-shared", "-fPIC", "-Wl,-Bsymbolic")
+        self.compile("host", host, "-ldl", "-Wl,--no-as-needed", *libraries)
         trace = self.path("x.mlk")
         mleak = self.start_mleak("record", *self.options, "-o", trace, "--", "./host", *condition[1:], stdin=-1,
                                  **self.as_user)
@@ -177,6 +177,19 @@ class PluginTest(PreloadCase):
         found = leaks(self, trace)
         self.assertIn((31, 31 * 53), found)
         self.assertNotIn(23, [blocks for blocks, _ in found])
+
+    def test_one_that_calls_the_c_library_past_ours_is_named(self):
+        """As extensions of PHP do."""
+        plugin = "#include <stdlib.h>\nstatic void *volatile kept[23];\n" + PLUGIN_RUN
+        condition = "can allocate past the preloaded library", "./plugin.so"
+        deep = HOST.replace("RTLD_LOCAL", "RTLD_DEEPBIND")
+        trace, said = self.record_until(condition, plugin=plugin, host=deep)
+        self.assertEqual(re.findall(r"'(\S*)' in process \d+ can allocate past", said),
+                         [os.path.realpath(self.path("plugin.so"))])
+        self.assertNotIn(23, [blocks for blocks, _ in leaks(self, trace)])
+        trace, said = self.record_until(("still here", "./plugin.so"), plugin=plugin)
+        self.assertNotIn("past the preloaded library", said)
+        self.assertIn((23, 23 * 47), leaks(self, trace))
 
     def test_the_allocator_that_the_program_has_is_not_named(self):
         trace, said = self.record_until(("still here",), "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
