@@ -62,7 +62,7 @@ struct event_python {
 	__u8 text, wide_text; /* in a string: its characters, if they are ASCII, and if not */
 	__u8 text_shift;      /* in its state: the first bit of their width */
 	__u8 first_line;      /* in a code object: its first line, 4 bytes */
-	__u8 loaded;	      /* 1: it is in a library, which the program may unload */
+	__u8 loaded;	      /* 1: it is in a library that the program may unload */
 	__u8 unused[7];
 };
 

@@ -1,6 +1,7 @@
 /* interpreter_place.c - see interpreter_place.h */
 #include "record/interpreter/interpreter_place.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +30,49 @@ static void find_symbols(Elf *elf, const struct interpreter_kind *kind, struct e
 	}
 }
 
+/* The first name of @tag in the dynamic section of @elf, or that which is @wanted; NULL: there is
+ * none. */
+static const char *dynamic_name(Elf *elf, GElf_Sxword tag, const char *wanted)
+{
+	Elf_Scn *section = elffile_section(elf, ".dynamic");
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	GElf_Shdr sh;
+	GElf_Dyn dyn;
+
+	if (!data || !gelf_getshdr(section, &sh))
+		return NULL;
+	for (int i = 0; gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
+		const char *name =
+			dyn.d_tag == tag ? elf_strptr(elf, sh.sh_link, dyn.d_un.d_val) : NULL;
+
+		if (name && (!wanted || !strcmp(name, wanted)))
+			return name;
+	}
+	return NULL;
+}
+
+/* Is the library @elf, which is @m, one that the program of @t is linked with?  Those stay. */
+static bool is_linked(const struct target *t, const struct mlk_mapping *m, Elf *elf)
+{
+	const char *name = dynamic_name(elf, DT_SONAME, NULL), *slash = strrchr(m->path, '/');
+	int found = target_open_file(t, HELPER_EXE), fd = -1; /* a place only */
+	char link[32];
+	Elf *program;
+	bool is;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", found);
+	if (found >= 0)
+		fd = open(link, O_RDONLY | O_CLOEXEC);
+	program = fd < 0 ? NULL : elffile_open(fd);
+	is = program && dynamic_name(program, DT_NEEDED, name ? name : slash ? slash + 1 : m->path);
+	elf_end(program);
+	if (fd >= 0)
+		close(fd);
+	if (found >= 0)
+		close(found);
+	return is;
+}
+
 bool interpreter_find(struct interpreter_place *place, const struct interpreter_kind *kind,
 		      const struct target *t, const struct mlk_mapping *m)
 {
@@ -42,7 +86,8 @@ bool interpreter_find(struct interpreter_place *place, const struct interpreter_
 		find_symbols(elf, kind, found);
 		is = kind->describe(place, elf, found,
 				    m->start - m->offset - elffile_bias(elf, m->offset));
-		place->at.loaded = place->at.current_kind && strcmp(m->path, t->exe) != 0;
+		place->at.loaded = place->at.current_kind && strcmp(m->path, t->exe) != 0 &&
+				   !is_linked(t, m, elf);
 	}
 	elf_end(elf);
 	if (fd >= 0)

@@ -147,7 +147,7 @@ struct preload_facts {
 	uint32_t pythons; /* changes of python; 0: the process has no interpreter */
 	uint32_t changes; /* of all; before what says that it is there */
 	struct event_python python;
-	uint64_t unused[4];
+	uint64_t unused[3];
 };
 
 _Static_assert(sizeof(struct preload_facts) == 128, "two cache lines");
