@@ -14,8 +14,8 @@ PRELOAD_FLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(if $(WERROR),-We
 $(O)/preload.layout: FORCE
 	@mkdir -p $(@D); echo '$(PRELOAD_LAYOUT)' | cmp -s - $@ || echo '$(PRELOAD_LAYOUT)' > $@
 
-$(O)/record/preload/backend.o $(O)/record/preload/launch_preloaded.o: ALL_CFLAGS += $(PRELOAD_LAYOUT)
-$(O)/record/preload/backend.o $(O)/record/preload/launch_preloaded.o: $(O)/preload.layout
+$(O)/record/preload/backend.o $(O)/record/preload/lost/hindrance.o: ALL_CFLAGS += $(PRELOAD_LAYOUT)
+$(O)/record/preload/backend.o $(O)/record/preload/lost/hindrance.o: $(O)/preload.layout
 
 $(O)/libmleak-preload.so: $(PRELOAD_DEPS) $(O)/preload.layout record/libpreload/exports.map
 	$(call say,LINK,$@)

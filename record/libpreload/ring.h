@@ -13,6 +13,7 @@
 
 #include "bpf/event.h"
 #include "bpf/python.h"
+#include "record/libpreload/begun.h"
 #include "record/libpreload/record.h"
 
 /* Of all that stands here, from build.mk: a program that was linked with libmleak-wrap.a has
@@ -24,7 +25,8 @@
  * "<descriptor of the memory>,<its nonce in hex>".  Where children are recorded it stays in the
  * environment: "@<recorder's process id>,<recorder's descriptor>,<nonce>"; behind the descriptor
  * "+<the number of one that is handed on>", and at the end ",a" when the caller of exec counted the
- * program's start.
+ * program's start; behind it, in both forms, where it noted the name, and "p<the program's
+ * process id>" or "s<its parent's>", all in hex.
  */
 #define PRELOAD_ENV "MLEAK_PRELOAD"
 
@@ -133,7 +135,8 @@ struct preload_process {
 	uint32_t go;	     /* enum preload_answer; PRELOAD_GONE by the target */
 	uint32_t maps_done;  /* requests that were answered */
 	uint32_t code_found; /* as maps_changed, of what the recorder has seen */
-	uint32_t unused_recorder[4];
+	uint32_t why;	     /* enum preload_why, before PRELOAD_GO_ALONE */
+	uint32_t unused_recorder[3];
 };
 
 _Static_assert(sizeof(struct preload_process) == 64, "a cache line");
@@ -225,6 +228,7 @@ struct preload_header {
 	uint64_t no_facts;     /* processes that may not know of facts what others could write */
 	uint64_t ringless;     /* events for which all rings were other threads' */
 	uint64_t unused_counts[2];
+	struct preload_begun begun[PRELOAD_MAX_BEGUN];
 	struct preload_process processes[PRELOAD_MAX_PROCESSES]; /* the command has the first */
 	/* written by the recorder, for those that cannot open the memory of facts */
 	struct preload_facts facts[PRELOAD_MAX_PROCESSES];

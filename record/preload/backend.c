@@ -411,6 +411,11 @@ void preload_losses(const struct preload *p, struct mlk_losses *losses)
 		__atomic_load_n(&p->memory->left_children, __ATOMIC_RELAXED);
 }
 
+void preload_tell_lost(const struct preload *p)
+{
+	preload_processes_tell_lost(p->processes);
+}
+
 void preload_tell_unlooked(const struct preload *p, pid_t pid)
 {
 	siginfo_t info = {0};

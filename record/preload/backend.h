@@ -89,6 +89,9 @@ void preload_stop(struct preload *p);
 /* Add what was lost so far to @losses. */
 void preload_losses(const struct preload *p, struct mlk_losses *losses);
 
+/* Name the programs and processes that were not recorded, once, after preload_stop(). */
+void preload_tell_lost(const struct preload *p);
+
 /* Say why the last guarded blocks of the command @pid, which has ended, were not checked; if they
  * were not. */
 void preload_tell_unlooked(const struct preload *p, pid_t pid);

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -20,10 +19,9 @@
 #include "mleak.h"
 #include "record/base/rlimits.h"
 #include "record/libpreload/ring.h"
-#include "record/module/elffile.h"
+#include "record/preload/lost/hindrance.h"
 
-#define LOADER	    "ld-linux" /* in the name of the C library's own loader */
-#define HANDED_DOWN 100	       /* descriptors above this are hardly ever used by a program */
+#define HANDED_DOWN 100 /* descriptors above this are hardly ever used by a program */
 
 /* Find the file @name beside this program, or where it is installed.  On failure one sentence was
  * logged.  Returns 0 or -errno. */
@@ -86,48 +84,6 @@ static bool find_program(const char *name, char *path, size_t size)
 	return false;
 }
 
-/* What decides whether the library comes up in a program. */
-struct loading {
-	char loader[128]; /* that it asks for; "": it is statically linked */
-	bool wrapped;	  /* libmleak-wrap.a is in it, */
-	uint64_t layout;  /* of this PRELOAD_LAYOUT */
-};
-
-/* Is our note among those in the @len bytes at @notes?  Sizes in it are of any file's making. */
-static void read_notes(const char *notes, size_t len, struct loading *l)
-{
-	static const uint32_t ours[3] = {6, 8, 1};
-
-	for (size_t at = 0; at + 28 <= len; at += 4) {
-		if (memcmp(notes + at, ours, 12) || memcmp(notes + at + 12, "mleak\0\0", 8))
-			continue;
-		memcpy(&l->layout, notes + at + 20, 8);
-		l->wrapped = true;
-	}
-}
-
-static void read_loading(Elf *elf, struct loading *l)
-{
-	size_t nr = 0, bytes;
-	const char *file = elf_rawfile(elf, &bytes);
-
-	memset(l, 0, sizeof(*l));
-	if (!file || elf_getphdrnum(elf, &nr))
-		return;
-	for (size_t i = 0; i < nr; i++) {
-		GElf_Phdr p;
-
-		if (!gelf_getphdr(elf, (int)i, &p) || p.p_offset > bytes ||
-		    p.p_filesz > bytes - p.p_offset)
-			continue;
-		if (p.p_type == PT_INTERP)
-			snprintf(l->loader, sizeof(l->loader), "%.*s", (int)p.p_filesz,
-				 file + p.p_offset);
-		else if (p.p_type == PT_NOTE)
-			read_notes(file + p.p_offset, p.p_filesz, l);
-	}
-}
-
 /* Does the kernel give the program at @path rights that its user has not? */
 static bool gains_rights(const char *path, const struct stat *st)
 {
@@ -142,36 +98,14 @@ static bool gains_rights(const char *path, const struct stat *st)
 static const char *hindrance(const char *path)
 {
 	const char *why = NULL;
-	char magic[4] = "";
-	struct loading l;
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	Elf *elf;
 
-	/* What cannot be read, or is a script, is for execve(2) to judge. */
+	/* What cannot be read is for execve(2) to judge. */
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) || pread(fd, magic, 4, 0) != 4 || memcmp(magic, "\177ELF", 4)) {
-		close(fd);
-		return NULL;
-	}
-	elf = elffile_open(fd);
-	if (!elf) {
-		why = "it is not a 64-bit x86-64 program, and mleak records no others yet";
-	} else {
-		read_loading(elf, &l);
-		if (gains_rights(path, &st))
-			why = "it is set-user-id or has capabilities, so the loader preloads "
-			      "nothing";
-		else if (!l.loader[0] && l.wrapped && l.layout != PRELOAD_LAYOUT)
-			why = "it is linked with the libmleak-wrap.a of another version of mleak";
-		else if (!l.loader[0] && !l.wrapped)
-			why = "it is statically linked, so there is no loader to preload anything; "
-			      "'mleak --wrap-flags' prints the flags to link it with";
-		else if (l.loader[0] && !strstr(l.loader, LOADER))
-			why = "its C library is not glibc, which the preloaded library needs";
-	}
-	elf_end(elf);
+	if (!fstat(fd, &st))
+		why = hindrance_of(fd, gains_rights(path, &st));
 	close(fd);
 	return why;
 }

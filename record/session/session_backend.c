@@ -92,8 +92,9 @@ static void preloaded_losses(const struct session *s, struct mlk_losses *losses)
 	preload_losses(s->preload, losses);
 }
 
-static void explain_unlooked(const struct session *s)
+static void explain_preloaded(const struct session *s)
 {
+	preload_tell_lost(s->preload);
 	preload_tell_unlooked(s->preload, s->pid);
 }
 
@@ -126,7 +127,7 @@ const struct backend backend_preload = {.name = "preload",
 					.fd = preloaded_fd,
 					.consume = session_drain_preload,
 					.losses = preloaded_losses,
-					.explain_losses = explain_unlooked,
+					.explain_losses = explain_preloaded,
 					.explain = explain_no_preloaded_events,
 					.stop = stop_preloaded,
 					.choose = choose_preloaded,
@@ -239,6 +240,14 @@ static uint64_t start_of(void *ctx, pid_t pid)
 	const struct target t = {.pid = pid, .task = pid, .helper = s->helper};
 
 	return target_auxv(&t, AT_RANDOM); /* on its stack */
+}
+
+static int open_program(void *ctx, pid_t pid)
+{
+	const struct session *s = ctx;
+	const struct target t = {.pid = pid, .task = pid, .helper = s->helper};
+
+	return target_open_file(&t, HELPER_EXE);
 }
 
 static void golang(void *ctx, pid_t pid, struct event_go *go)
@@ -355,6 +364,7 @@ struct preload_sink session_sink(struct session *s)
 				     .unmet = unmet,
 				     .read_all_maps = read_all_maps,
 				     .start_of = start_of,
+				     .open_program = open_program,
 				     .golang = golang,
 				     .read_maps = read_maps,
 				     .came = came,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "record/libpreload/guard/guard.h"
@@ -15,10 +16,39 @@ struct scratch {
 		   it by one that stays open */
 	struct preload_header *header;
 	struct preload_process *process; /* that becomes the program; NULL: a child does */
+	uint64_t note;			 /* as begun_note() has it */
 	char *const *env;
 	char memory[112];
 	char preload[]; /* "LD_PRELOAD=..." and then the pointers */
 };
+
+/* In the place of a mapping, where the process may have no more addresses. */
+static union {
+	struct scratch scratch;
+	char bytes[65536];
+} spare;
+static bool spare_taken;
+
+static struct scratch *get_scratch(size_t bytes)
+{
+	struct scratch *s = preload_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+					      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (s != MAP_FAILED)
+		return s;
+	if (bytes > sizeof(spare) || __atomic_exchange_n(&spare_taken, true, __ATOMIC_ACQ_REL))
+		return NULL;
+	memset(&spare, 0, sizeof(spare.scratch));
+	return &spare.scratch;
+}
+
+static void give_scratch_back(struct scratch *s, size_t bytes)
+{
+	if (s == &spare.scratch)
+		__atomic_store_n(&spare_taken, false, __ATOMIC_RELEASE);
+	else
+		preload_real.munmap(s, bytes);
+}
 
 static char *put(char *to, const char *text)
 {
@@ -96,11 +126,12 @@ static int hand_down(int opened)
 
 /* The same for all that comes next, where the program cannot, or perhaps cannot, open it by itself.
  * Root's may be a static one that begins another as another user.  -1: it can. */
-static int hand_on(struct scratch *s, bool other_process)
+static int hand_on(struct scratch *s, struct preload_header *h, bool other_process)
 {
 	int opened = preload_kept_as() >= 0 ? reopen() : -1, fd = preload_kept();
 
-	if (preload_kept_as() < 0)
+	/* Elsewhere the next program would be taken for the process that has its number here. */
+	if (preload_kept_as() < 0 || begun_elsewhere())
 		return -1;
 	if (opened >= 0 && other_process) {
 		close(opened);
@@ -109,6 +140,8 @@ static int hand_on(struct scratch *s, bool other_process)
 	if (opened < 0 && fd >= 0 && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
 		return fd; /* as this program got it */
 	s->fd = hand_down(opened);
+	if (s->fd < 0 && opened < 0)
+		begun_doubt(h, s->note, PRELOAD_WHY_CLOSED);
 	return s->fd;
 }
 
@@ -151,8 +184,7 @@ static struct preload_header *wanted(bool other_process)
 
 /* What names the memory, into s->memory; @counted: the program's start is counted here.  False: it
  * could not be opened. */
-static bool tell(struct scratch *s, const struct preload_header *h, bool counted,
-		 bool other_process)
+static bool tell(struct scratch *s, struct preload_header *h, bool counted, bool other_process)
 {
 	const struct preload_settings *set = &preload_settings;
 	char *end = put(s->memory, PRELOAD_ENV "=");
@@ -160,7 +192,7 @@ static bool tell(struct scratch *s, const struct preload_header *h, bool counted
 
 	s->fd = -1;
 	if (set->follow) {
-		fd = hand_on(s, other_process);
+		fd = hand_on(s, h, other_process);
 		end = put_number(put(end, "@"), set->recorder_pid, 10);
 		end = put_number(put(end, ","), set->recorder_fd, 10);
 		if (fd >= 0)
@@ -170,8 +202,11 @@ static bool tell(struct scratch *s, const struct preload_header *h, bool counted
 		end = put_number(end, (uint64_t)s->fd, 10);
 	}
 	end = put_number(put(end, ","), h->nonce, 16);
-	if (set->follow && counted)
-		put(end, ",a");
+	if (counted) {
+		end = put_number(put(end, ",a"), s->note, 16);
+		put_number(put(end, other_process ? "s" : "p"),
+			   (uint64_t)preload_syscall(SYS_getpid, 0, 0, 0, 0), 16);
+	}
 	return set->follow || s->fd >= 0;
 }
 
@@ -181,23 +216,24 @@ static __thread struct scratch *left __attribute__((tls_model("initial-exec")));
 static void drop_left(void)
 {
 	if (left)
-		preload_real.munmap(left, left->bytes);
+		give_scratch_back(left, left->bytes);
 	left = NULL;
 }
 
 /* The calls that hand the memory @h down are forbidden: a program that does not learn of it from
  * @env is lost. */
-static void leave(struct preload_header *h, char *const *env)
+static bool is_left(struct preload_header *h, char *const *env)
 {
 	for (; env && *env; env++)
 		if (!strncmp(*env, PRELOAD_ENV "=", sizeof(PRELOAD_ENV)))
-			return;
-	__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+			return false;
 	preload_tell_confined(h, PRELOAD_LEFT_OUT);
+	return true;
 }
 
-/* @env with LD_PRELOAD and our variable.  NULL: it cannot be. */
-static struct scratch *fill(char *const *env, struct preload_header *h, bool counted,
+/* @env with LD_PRELOAD and our variable; @note: of the program's start, NULL if that is not counted
+ * here.  NULL: it cannot be. */
+static struct scratch *fill(char *const *env, struct preload_header *h, const uint64_t *note,
 			    bool other_process)
 {
 	const char *others = "";
@@ -210,13 +246,13 @@ static struct scratch *fill(char *const *env, struct preload_header *h, bool cou
 			others = others_of(env[nr] + 11);
 	text = (strlen(preload_library()) + strlen(others) + 24) & ~(size_t)7;
 	bytes = sizeof(*s) + text + (nr + 3) * sizeof(char *);
-	s = preload_real.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			      0);
-	if (s == MAP_FAILED)
+	s = get_scratch(bytes);
+	if (!s)
 		return NULL;
 	s->bytes = bytes;
-	if (!tell(s, h, counted, other_process)) {
-		preload_real.munmap(s, bytes);
+	s->note = note ? *note : 0;
+	if (!tell(s, h, note != NULL, other_process)) {
+		give_scratch_back(s, bytes);
 		return NULL;
 	}
 	end = put(put(s->preload, "LD_PRELOAD="), preload_library());
@@ -233,27 +269,37 @@ static struct scratch *fill(char *const *env, struct preload_header *h, bool cou
 }
 
 /* In the place of what could not be made: its program is lost, and counted. */
-static struct scratch uncarried = {.fd = -1};
+static __thread struct scratch uncarried __attribute__((tls_model("initial-exec"))) = {.fd = -1};
 
-struct scratch *carry(char *const *env, bool other_process)
+static struct scratch *do_without(struct preload_header *h, uint64_t note)
+{
+	if (!preload_no_calls())
+		begun_doubt(h, note, PRELOAD_WHY_NO_ROOM);
+	uncarried.note = note;
+	return &uncarried;
+}
+
+struct scratch *carry(char *const *env, const struct begun_program *program, bool other_process)
 {
 	struct preload_header *h = wanted(other_process);
-	struct scratch *s;
+	struct scratch *s = NULL;
+	uint64_t note;
 
 	if (!h)
 		return NULL;
 	if (!other_process)
 		guard_check_all(OVERRUN_AT_EXEC);
-	if (preload_no_calls()) {
-		leave(h, env);
+	if (preload_no_calls() && !is_left(h, env))
 		return NULL;
+	note = begun_note(h, program);
+	if (!preload_no_calls()) {
+		drop_left();
+		s = fill(env, h, &note, other_process);
 	}
-	drop_left();
-	s = fill(env, h, true, other_process);
 	if (s && !other_process && !preload_is_parent())
 		left = s;
 	else if (!s)
-		s = &uncarried;
+		s = do_without(h, note);
 	s->header = h;
 	s->process = !other_process && preload_is_parent() && !preload_left_alone()
 			     ? preload_state.process
@@ -303,7 +349,7 @@ void preload_fill_environ(void)
 		h = preload_left_alone();
 	if (h && !preload_is_over(h) && !preload_no_calls() &&
 	    (must_leave_open() || !has_ours(environ)))
-		s = fill(environ, h, false, true);
+		s = fill(environ, h, NULL, true);
 	/* It is the program's from now on: its C library copies it before it changes it. */
 	if (s)
 		environ = (char **)(uintptr_t)s->env;
@@ -312,6 +358,7 @@ void preload_fill_environ(void)
 void exec_env_back(struct scratch *s)
 {
 	__atomic_fetch_sub(&s->header->execs, 1, __ATOMIC_RELEASE);
+	begun_undo(s->header, s->note);
 	if (s->process) {
 		__atomic_fetch_sub(&s->process->execs, 1, __ATOMIC_RELEASE);
 		guard_note(PRELOAD_GUARD_WATCHED);
@@ -324,5 +371,5 @@ void exec_env_drop(struct scratch *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->bytes)
-		preload_real.munmap(s, s->bytes);
+		give_scratch_back(s, s->bytes);
 }

@@ -9,12 +9,14 @@
 
 #include <stdbool.h>
 
+#include "record/libpreload/process/begun.h"
+
 struct scratch; /* opaque */
 
-/* @env, which is borrowed, for a program that begins now, and count that; @other_process: in
+/* @env, which is borrowed, for @program, which begins now, and count that; @other_process: in
  * another than this one.  NULL: it is not to be recorded.  Else, where this program goes on, given
  * back by exec_env_drop(), and before by exec_env_back() if none began. */
-struct scratch *carry(char *const *env, bool other_process);
+struct scratch *carry(char *const *env, const struct begun_program *program, bool other_process);
 
 /* The environment to begin it with: that of @s, valid as long as @s, or @env. */
 char *const *exec_env_of(const struct scratch *s, char *const *env);

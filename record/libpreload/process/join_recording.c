@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "record/libpreload/guard/guard.h"
+#include "record/libpreload/process/begun.h"
 
 /* How long the recorder may take to let a process run. */
 #define GO_NS	    10000000000ull /* the command */
@@ -65,6 +66,7 @@ static struct preload_process *take_slot(struct preload_header *h, uint32_t pid)
 			return &h->processes[i];
 	}
 	__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+	begun_lost(h, PRELOAD_WHY_FULL);
 	return NULL;
 }
 
@@ -74,6 +76,7 @@ static struct preload_process *take_own_slot(struct preload_header *h, uint32_t 
 	if (is_own_number(pid))
 		return take_slot(h, pid);
 	__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+	begun_lost(h, PRELOAD_WHY_NAMESPACE);
 	return NULL;
 }
 
@@ -104,6 +107,7 @@ static uint32_t await(struct preload_header *h, struct preload_process *p)
 		if (preload_monotonic_ns() - start < limit_ns)
 			continue;
 		__atomic_fetch_add(&h->no_slot, 1, __ATOMIC_RELAXED);
+		begun_lost(h, PRELOAD_WHY_LATE);
 		break;
 	}
 	return go;
@@ -117,8 +121,10 @@ static bool wait_for_go(struct preload_header *h, struct preload_process *p)
 	__atomic_store_n(&p->waits, 1, __ATOMIC_RELEASE);
 	go = await(h, p);
 	__atomic_store_n(&p->waits, 0, __ATOMIC_RELEASE);
-	if (go == PRELOAD_GO_ALONE)
+	if (go == PRELOAD_GO_ALONE) {
+		begun_lost(h, p->why);
 		__atomic_store_n(&p->go, PRELOAD_GONE, __ATOMIC_RELEASE);
+	}
 	return go == PRELOAD_GO;
 }
 
@@ -151,6 +157,7 @@ static void become_child(void)
 	/* Not before its slot can be seen: a thread that waits for it would wait no longer. */
 	__atomic_fetch_add(&kept->children, 1, __ATOMIC_RELEASE);
 	if (!p) {
+		left_alone = kept;
 		kept = NULL;
 		return;
 	}
@@ -250,6 +257,7 @@ bool preload_join(struct preload_header *h, bool *fresh)
 	number = __atomic_add_fetch(&h->hello, 1, __ATOMIC_ACQ_REL);
 	if (!p)
 		return false;
+	begun_came(h);
 	settle(h, p, number);
 	if (preload_state.passed_by)
 		__atomic_fetch_add(&h->passed_by, 1, __ATOMIC_RELAXED);
@@ -258,6 +266,7 @@ bool preload_join(struct preload_header *h, bool *fresh)
 	preload_wake(&h->wake);
 	if (!wait_for_go(h, p))
 		return false;
+	begun_is(0);
 	if (h->follow && !pthread_atfork(prepare_fork, NULL, in_child))
 		kept = h;
 	return true;

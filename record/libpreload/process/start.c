@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "record/libpreload/guard/guard.h"
+#include "record/libpreload/process/begun.h"
 
 #define ARENA_HEADER 16 /* before each block of the arena: its size */
 
@@ -165,14 +166,50 @@ static void begin(struct preload_header *h)
 		preload_maps_changed(true);
 }
 
+/* Was the start of this program counted, in @h, as @text says, the end of our variable? A static
+ * program hands on what was said of itself. */
+static bool is_counted(struct preload_header *h, char *text)
+{
+	uint64_t note;
+	uint32_t pid;
+	char how;
+
+	if (strncmp(text, ",a", 2) != 0)
+		return false;
+	text += 2;
+	note = number(&text, 16);
+	how = *text;
+	text += how != '\0';
+	pid = (uint32_t)number(&text, 16);
+	if ((how == 'p' && pid != preload_state.pid) ||
+	    (how == 's' && pid != (uint32_t)getppid() && h && begun_is_other(h, note)))
+		return false;
+	begun_is(note);
+	return true;
+}
+
+/* The memory that is open as @fd; @text has its nonce, and is moved behind that.  *@counted: the
+ * start of this program was. */
+static struct preload_header *map(int fd, char **text, bool *counted)
+{
+	uint64_t nonce = number(text, 16);
+	struct preload_header *h = preload_map(fd, nonce);
+
+	*counted = is_counted(h, *text);
+	if (!h)
+		begun_unmapped(fd, nonce, *counted);
+	return h;
+}
+
 /* The memory that @value, of our variable, names; for this program only. */
 static struct preload_header *inherit(char *value, char **entry)
 {
 	int fd = (int)number(&value, 10), own;
 	struct preload_header *h;
+	bool counted;
 
 	value += *value == ',';
-	h = preload_map(fd, number(&value, 16));
+	h = map(fd, &value, &counted);
 	remove_env(entry);
 	clean_env(true);
 	if (h && h->processes[0].pid != preload_state.pid)
@@ -188,7 +225,7 @@ static struct preload_header *look_up(char *value)
 {
 	struct preload_header *h;
 	int opened, inherited = -1;
-	char *end;
+	bool counted;
 	uint32_t pid = (uint32_t)number(&value, 10), fd;
 
 	value += *value == ',';
@@ -199,16 +236,15 @@ static struct preload_header *look_up(char *value)
 	}
 	value += *value == ',';
 	opened = preload_reopen(pid, fd);
-	h = preload_map(opened < 0 ? inherited : opened, number(&value, 16));
+	h = map(opened < 0 ? inherited : opened, &value, &counted);
 	if (h && !preload_settings.follow)
 		h = preload_unmap(h);
 	preload_keep(opened, inherited, h != NULL);
 	clean_env(false);
 	/* What this program begins by other ways than ours is counted when it comes up. */
-	end = value;
-	if (h && !*end)
+	if (h && !counted)
 		__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
-	*end = '\0';
+	*value = '\0';
 	return h;
 }
 
@@ -230,8 +266,10 @@ static void attach(void)
 		preload_modules_changed();
 	}
 	mode = h ? PRELOAD_RECORDED : PRELOAD_UNRECORDED;
-	if (h && !preload_has_clock())
+	if (h && !preload_has_clock()) {
+		begun_lost(h, PRELOAD_WHY_CLOCK);
 		h = preload_unmap(h);
+	}
 	if (h)
 		begin(h);
 	__atomic_store_n(&preload_mode, mode, __ATOMIC_RELEASE);

@@ -2,11 +2,11 @@
  * syscall(3); and by what the C library begins with its own environ, which may have been emptied
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,7 +28,8 @@ static int stay(struct scratch *s)
 
 EXPORT int execve(const char *path, char *const argv[], char *const env[])
 {
-	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+	const struct begun_program program = {.path = path, .dir = AT_FDCWD};
+	struct scratch *s = preload_ready() ? carry(env, &program, false) : NULL;
 
 	preload_real.execve(path, argv, exec_env_of(s, env));
 	return stay(s);
@@ -41,7 +42,8 @@ EXPORT int execv(const char *path, char *const argv[])
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const env[])
 {
-	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+	const struct begun_program program = {.path = file, .dir = AT_FDCWD, .search = true};
+	struct scratch *s = preload_ready() ? carry(env, &program, false) : NULL;
 
 	preload_real.execvpe(file, argv, exec_env_of(s, env));
 	return stay(s);
@@ -54,7 +56,8 @@ EXPORT int execvp(const char *file, char *const argv[])
 
 EXPORT int execveat(int dir, const char *path, char *const argv[], char *const env[], int flags)
 {
-	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+	const struct begun_program program = {.path = path, .dir = dir};
+	struct scratch *s = preload_ready() ? carry(env, &program, false) : NULL;
 
 	errno = ENOSYS; /* an old C library has none */
 	if (preload_real.execveat)
@@ -64,57 +67,35 @@ EXPORT int execveat(int dir, const char *path, char *const argv[], char *const e
 
 EXPORT int fexecve(int fd, char *const argv[], char *const env[])
 {
-	struct scratch *s = preload_ready() ? carry(env, false) : NULL;
+	const struct begun_program program = {.path = "", .dir = fd};
+	struct scratch *s = preload_ready() ? carry(env, &program, false) : NULL;
 
 	preload_real.fexecve(fd, argv, exec_env_of(s, env));
 	return stay(s);
 }
 
-/* Arguments from @first up to NULL into an array, for execl and its like.  NULL: no memory. */
-static char **gather(const char *first, va_list *args, size_t *bytes)
+enum list_call { LIST_PATH, LIST_FILE, LIST_ENV };
+
+/* The arguments are put onto the stack, as the C library does it. */
+static int exec_list(enum list_call call, const char *path, const char *first, va_list *args)
 {
-	char **argv, *arg = (char *)(uintptr_t)first;
+	char *const *env = environ;
 	va_list again;
 	size_t nr = 1;
 
 	va_copy(again, *args);
-	while (va_arg(again, char *))
-		nr++;
+	for (const char *arg = first; arg; nr++)
+		arg = va_arg(again, char *);
 	va_end(again);
-	*bytes = (nr + 1) * sizeof(char *);
-	argv = preload_real.mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				 -1, 0);
-	if (argv == MAP_FAILED)
-		return NULL;
-	for (nr = 0; (argv[nr] = arg) != NULL; nr++)
-		arg = va_arg(*args, char *);
-	return argv;
-}
 
-enum list_call { LIST_PATH, LIST_FILE, LIST_ENV };
+	char *argv[nr];
 
-static int exec_list(enum list_call call, const char *path, const char *first, va_list *args)
-{
-	char *const *env = environ;
-	char **argv;
-	size_t bytes;
-	int saved_errno;
-
-	if (!preload_ready())
-		return errno = ENOMEM, -1;
-	argv = gather(first, args, &bytes);
-	if (!argv)
-		return errno = ENOMEM, -1;
+	argv[0] = (char *)(uintptr_t)first;
+	for (size_t i = 1; i < nr; i++)
+		argv[i] = va_arg(*args, char *);
 	if (call == LIST_ENV)
 		env = va_arg(*args, char *const *);
-	if (call == LIST_FILE)
-		execvpe(path, argv, env);
-	else
-		execve(path, argv, env);
-	saved_errno = errno;
-	preload_real.munmap(argv, bytes);
-	errno = saved_errno;
-	return -1;
+	return call == LIST_FILE ? execvpe(path, argv, env) : execve(path, argv, env);
 }
 
 #define LIST(name, call)                                        \
@@ -142,11 +123,13 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 			   const posix_spawnattr_t *, char *const *, char *const *);
 
 /* What posix_spawn() and posix_spawnp() are called with, but the environment. */
-#define SPAWN(name)                                                                              \
+#define SPAWN(name, along_path)                                                                  \
 	EXPORT int name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, \
 			const posix_spawnattr_t *attr, char *const argv[], char *const env[])    \
 	{                                                                                        \
-		struct scratch *s = preload_ready() ? carry(env, true) : NULL;                   \
+		const struct begun_program program = {                                           \
+			.path = path, .dir = AT_FDCWD, .search = along_path};                    \
+		struct scratch *s = preload_ready() ? carry(env, &program, true) : NULL;         \
 		spawn_function *real = (spawn_function *)preload_real.name;                      \
 		int err = real(pid, path, actions, attr, argv, exec_env_of(s, env));             \
                                                                                                  \
@@ -159,8 +142,8 @@ typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions
 		return err;                                                                      \
 	}
 
-SPAWN(posix_spawn)
-SPAWN(posix_spawnp)
+SPAWN(posix_spawn, false)
+SPAWN(posix_spawnp, true)
 
 /* The half of syscall() for execve and execveat. */
 long preload_exec_by_number(long number, long a, long b, long c, long d, long e)

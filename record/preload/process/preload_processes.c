@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "record/base/clock.h"
+#include "record/preload/lost/lost_programs.h"
 #include "record/preload/process/process_events.h"
 #include "record/preload/process/process_table.h"
 
@@ -18,6 +19,7 @@ struct preload_processes {
 	struct stat memory;
 	struct process_table table;
 	struct process_events events;
+	struct lost_programs lost;
 	uint64_t refused; /* processes that could not be recorded */
 	uint64_t strange; /* programs that were not reported */
 	uint64_t next_watch_ns;
@@ -59,9 +61,15 @@ static void watch(struct preload_processes *ps, uint32_t slot)
 {
 	const struct preload_sink *sink = ps->opts.sink;
 	struct preload_seat *p = &ps->table.all[slot];
+	int program;
 
-	ps->strange +=
-		exec_detect_poll(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid));
+	if (!exec_detect_poll(&p->watch, shared(ps, slot), sink->start_of(sink->ctx, p->pid)))
+		return;
+	ps->strange++;
+	program = sink->open_program(sink->ctx, p->pid);
+	lost_programs_note(&ps->lost, p->pid, program);
+	if (program >= 0)
+		close(program);
 }
 
 /* Tell the library in @slot what is to be known of Go, if it has begun a program.  That is told of
@@ -123,10 +131,14 @@ static int check_memory(const struct preload_processes *ps, pid_t pid)
 	return err;
 }
 
-/* The process in @slot is not recorded.  It says when it has seen that. */
-static void refuse(struct preload_processes *ps, uint32_t slot)
+/* The process in @slot is not recorded, because of @err, -errno or 0.  It says when it has seen
+ * that. */
+static void refuse(struct preload_processes *ps, uint32_t slot, int err)
 {
 	ps->refused++;
+	shared(ps, slot)->why = err == -EMFILE			  ? PRELOAD_WHY_DESCRIPTORS
+				: err == -EACCES || err == -EPERM ? PRELOAD_WHY_FORBIDDEN
+								  : PRELOAD_WHY_UNEXAMINED;
 	preload_slot_answer(shared(ps, slot), PRELOAD_GO_ALONE);
 }
 
@@ -179,7 +191,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 	if (err == -ESRCH)
 		preload_slot_clear(s);
 	else if (err)
-		refuse(ps, slot);
+		refuse(ps, slot, err);
 	if (err)
 		return;
 	ps->table.all[slot].maps_answered = __atomic_load_n(&s->maps_asked, __ATOMIC_ACQUIRE);
@@ -189,7 +201,7 @@ static void meet(struct preload_processes *ps, uint32_t slot)
 		return;
 	process_table_forget(&ps->table, slot);
 	if (waits && (!err || err == -EACCES || err == -EPERM))
-		refuse(ps, slot);
+		refuse(ps, slot, err);
 }
 
 /* The process in @slot has @maps now, after it had said @changed times that it generated code. What
@@ -264,6 +276,7 @@ static void watch_all(struct preload_processes *ps)
 	if (clock_now_ns() < ps->next_watch_ns)
 		return;
 	ps->next_watch_ns = clock_now_ns() + PRELOAD_WATCH_NS;
+	lost_programs_look(&ps->lost, ps->opts.memory);
 	for (uint32_t i = 0; i < ps->table.nr_slots; i++)
 		if (ps->table.all[i].pidfd >= 0 && !ps->table.all[i].ended)
 			watch(ps, i);
@@ -384,6 +397,12 @@ uint64_t preload_processes_lost(const struct preload_processes *ps)
 	uint64_t lost = ps->refused + ps->strange + __atomic_load_n(&h->no_slot, __ATOMIC_RELAXED);
 
 	return lost + (hellos < execs ? execs - hellos : 0);
+}
+
+void preload_processes_tell_lost(struct preload_processes *ps)
+{
+	if (preload_processes_lost(ps))
+		lost_programs_tell(&ps->lost, ps->opts.memory);
 }
 
 uint64_t preload_processes_maps_lost(const struct preload_processes *ps)

@@ -34,6 +34,8 @@ struct preload_sink {
 	int (*read_all_maps)(void *ctx, pid_t pid, struct maps *maps);
 	/* Where in @pid is something that is elsewhere in each program?  0: it cannot be said. */
 	uint64_t (*start_of)(void *ctx, pid_t pid);
+	/* Open the file of the program that @pid runs, as O_PATH, to be closed; or -errno. */
+	int (*open_program)(void *ctx, pid_t pid);
 	/* What Go's runtime in @pid is like, whose mappings were read; go->on is not 0 if it is a
 	 * Go program. */
 	void (*golang)(void *ctx, pid_t pid, struct event_go *go);
@@ -109,6 +111,9 @@ void preload_processes_wake(struct preload_processes *ps);
 /* Programs begun by exec in which the library did not start, and processes that found no place or
  * could not be recorded. */
 uint64_t preload_processes_lost(const struct preload_processes *ps);
+
+/* Warn of each of those whose name is known, once, when nothing is recorded any more. */
+void preload_processes_tell_lost(struct preload_processes *ps);
 
 /* Mappings that could not be examined. */
 uint64_t preload_processes_maps_lost(const struct preload_processes *ps);
