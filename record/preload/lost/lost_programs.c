@@ -21,7 +21,8 @@
 #define BY_EBPF "; record by eBPF, as root"
 
 static const char *const reasons[PRELOAD_NR_WHYS] = {
-	[PRELOAD_WHY_UNKNOWN] = "the preloaded library did not start in it" BY_EBPF,
+	[PRELOAD_WHY_UNKNOWN] = "the preloaded library did not start in it, or could not open the "
+				"memory shared with mleak" BY_EBPF,
 	[PRELOAD_WHY_CLOSED] = "it is another user's, and what began it had closed the descriptor "
 			       "of the memory shared with mleak" BY_EBPF,
 	[PRELOAD_WHY_NO_ROOM] = "there was no memory for its environment",
