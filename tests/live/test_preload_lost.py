@@ -112,6 +112,23 @@ int main(int argc, char **argv)
 }
 """
 
+# Limits its addresses to fewer than it has.
+LIMITED = r"""
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(int argc, char **argv)
+{
+	struct rlimit limit = {250000000, 250000000};
+	kept = malloc(331);
+	if (setrlimit(RLIMIT_AS, &limit))
+		return 8;
+	execl(argv[1], argv[1], (char *)NULL);
+	return 9;
+}
+"""
+
 # Begins what is not there under a seccomp filter that forbids nothing.
 CONFINED = r"""
 #include <linux/filter.h>
@@ -238,6 +255,12 @@ class LostTest(PreloadCase):
                 self.check({self.leaf: (1, why)}, "sh", "-c", "ulimit -v 250000; exec " + self.leaf, options=options)
         self.check({self.leaf: (3, why)}, "sh", "-c",
                    "{0}; (ulimit -v 250000; {0}; {0}; exec {0}); {0}".format(self.leaf))
+
+    def test_arguments_without_room_for_more_addresses(self):
+        """Those of execl() are put into an array, and an environment is made."""
+        limited = self.compile("limited", LIMITED)
+        for options in ([], ["--follow"]):
+            self.check({self.leaf: (1, "its addresses are limited (ulimit -v)")}, limited, self.leaf, options=options)
 
     @unittest.skipIf(os.geteuid() != 0, "only root makes such programs")
     def test_programs_that_gain_rights(self):
