@@ -418,20 +418,11 @@ void preload_tell_lost(const struct preload *p)
 
 void preload_tell_unlooked(const struct preload *p, pid_t pid)
 {
-	siginfo_t info = {0};
 	bool first;
 
 	preload_processes_unlooked(p->processes, &first);
-	if (!first || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
-		return;
-	if (info.si_code == CLD_EXITED)
-		log_warn("the last blocks of process %d were not checked for overruns: it ended "
-			 "with a system call of its own",
-			 (int)pid);
-	else
-		log_warn("the last blocks of process %d were not checked for overruns: it was "
-			 "ended by signal %d (%s)",
-			 (int)pid, info.si_status, strsignal(info.si_status));
+	if (first)
+		preload_explain_unlooked(pid);
 }
 
 void preload_free(struct preload *p)

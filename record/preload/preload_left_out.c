@@ -2,6 +2,8 @@
 #include "record/preload/preload_left_out.h"
 
 #include <inttypes.h>
+#include <string.h>
+#include <sys/wait.h>
 
 #include "mleak.h"
 
@@ -66,4 +68,20 @@ void preload_tell_left_out(const struct preload_header *memory)
 			 "mi_free, which the preloaded library does not see: blocks of these are "
 			 "missing or seem outstanding; record by eBPF, as root",
 			 unseen, unseen == 1 ? "program calls" : "programs call");
+}
+
+void preload_explain_unlooked(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+		return;
+	if (info.si_code == CLD_EXITED)
+		log_warn("the last blocks of process %d were not checked for overruns: it ended "
+			 "with a system call of its own",
+			 (int)pid);
+	else
+		log_warn("the last blocks of process %d were not checked for overruns: it was "
+			 "ended by signal %d (%s)",
+			 (int)pid, info.si_status, strsignal(info.si_status));
 }

@@ -3,6 +3,7 @@
 #define RECORD_PRELOAD_LEFT_OUT_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "record/libpreload/ring.h"
 
@@ -14,5 +15,9 @@ uint64_t preload_calls_not_seen(const struct preload_header *memory);
 
 /* Warn of those, and of processes that forbade themselves what recording takes. */
 void preload_tell_left_out(const struct preload_header *memory);
+
+/* Blocks of the command @pid, which has ended and was not waited for, were not checked for
+ * overruns: say why. */
+void preload_explain_unlooked(pid_t pid);
 
 #endif
