@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mleak.h"
 #include "report/base/text.h"
@@ -110,6 +111,31 @@ static void warn_of_moment(const struct report_run *job)
 			 job->shown, (double)(int64_t)(chosen->end_ns - chosen->start_ns) / 1e9);
 }
 
+/* Is the same said of both? */
+static bool is_same_interpreter(const struct mlk_interpreter *a, const struct mlk_interpreter *b)
+{
+	return !b->known && a->language == b->language && !strcmp(a->version, b->version) &&
+	       !strcmp(a->why, b->why);
+}
+
+/* How many processes have what @of, the record @i, says, as it is the first one that says so; 0: it
+ * is not.  A process may have several records, one after the other. */
+static size_t count_same_interpreters(const struct interpreted *in, size_t i)
+{
+	const struct mlk_interpreter *of = &in->all_of[i], *last = of;
+	size_t nr = 1;
+
+	for (size_t k = 0; k < i; k++)
+		if (is_same_interpreter(of, &in->all_of[k]))
+			return 0;
+	for (size_t k = i + 1; k < in->nr_of; k++)
+		if (is_same_interpreter(of, &in->all_of[k])) {
+			nr += in->all_of[k].tgid != last->tgid;
+			last = &in->all_of[k];
+		}
+	return nr;
+}
+
 /* Of interpreters whose frames are not in the trace. */
 static void warn_of_interpreters(const struct report_run *job)
 {
@@ -117,12 +143,16 @@ static void warn_of_interpreters(const struct report_run *job)
 
 	for (size_t i = 0; i < in->nr_of; i++) {
 		const struct mlk_interpreter *of = &in->all_of[i];
+		const size_t nr = of->known ? 0 : count_same_interpreters(in, i);
+		char more[48] = "";
 
-		if (!of->known)
-			log_warn("stacks of process %" PRIu32 " in '%s' lack the functions of "
+		if (nr > 1)
+			snprintf(more, sizeof(more), " and %zu more", nr - 1);
+		if (nr)
+			log_warn("stacks of process %" PRIu32 "%s in '%s' lack the functions of "
 				 "%s %s: %s",
-				 of->tgid, job->shown, mlk_language_text(of->language), of->version,
-				 of->why);
+				 of->tgid, more, job->shown, mlk_language_text(of->language),
+				 of->version, of->why);
 	}
 }
 

@@ -1,6 +1,7 @@
 """Programs in PHP: functions, files and lines of each allocation are those of their own backtrace."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -172,6 +173,11 @@ class FakePhpTest(Case):
             result = self.mleak("report", trace)
             self.assertIn("lack the functions of PHP %s: %s\n" % (version, why), result.err)
             self.assertRegex(result.out, r"(?m)  execute_ex$")
+        php = self.path("php-fake")
+        trace, _ = self.record("sh", "-c", "%s none; %s none; true" % (php, php), options=["--follow"])
+        self.assertEqual(re.sub("[0-9]+", "N", self.mleak("report", trace).err),
+                         "mleak: warning: stacks of process N and N more in '%s' lack the functions of PHP N.N.N: %s\n"
+                         % (re.sub("[0-9]+", "N", trace), re.sub("[0-9]+", "N", why)))
 
 
 @needs_bpf
