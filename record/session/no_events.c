@@ -39,13 +39,17 @@ uint64_t no_events_cpu_ticks(const struct target *t)
 	return ticks;
 }
 
-static bool is_probed(const struct allocators *a, const struct mlk_mapping *m, const char *name)
+/* Is the function @name of the file of @m probed, or, at @function of the file, one that has
+ * another name, too?  @function 0: it is not known. */
+static bool is_probed(const struct allocators *a, const struct mlk_mapping *m, const char *name,
+		      uint64_t function)
 {
 	for (size_t i = 0; i < a->nr; i++) {
 		if (a->v[i].code.inode != m->inode)
 			continue;
 		for (size_t k = 0; k < a->v[i].nr; k++)
-			if (!strcmp(a->v[i].sites[k].name, name))
+			if (!strcmp(a->v[i].sites[k].name, name) ||
+			    (function && a->v[i].sites[k].function == function))
 				return true;
 	}
 	return false;
@@ -62,7 +66,7 @@ static const char *unprobed(const struct target *t, const struct allocators *a,
 	module_functions(t, m, ELF_EXPORTED, &search);
 	module_functions(t, m, ELF_ALL, &search);
 	for (size_t i = 0; !name && i < ALLOCATOR_NAMES; i++)
-		if (found[i].found && !is_probed(a, m, allocator_names[i]))
+		if (found[i].found && !is_probed(a, m, allocator_names[i], found[i].file_offset))
 			name = allocator_names[i];
 	return name;
 }
@@ -79,7 +83,7 @@ static bool explain_other(const struct target *t, const struct allocators *a,
 		const char *name = unprobed(t, a, m);
 		const char *malloc_in = name ? strstr(name, "malloc") : NULL;
 
-		comes_before = comes_before || is_probed(a, m, "malloc");
+		comes_before = comes_before || is_probed(a, m, "malloc", 0);
 		if (!name || (comes_before && target_is_libc(m->path)))
 			continue;
 		if (malloc_in == name)

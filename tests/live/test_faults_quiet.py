@@ -52,9 +52,9 @@ static inline void obey(const char *what, int n)
 
 @needs_bpf
 class QuietTest(FaultCase):
-    def build(self, *flags):
+    def build(self, *flags, plugin=PLUGIN):
         self.write("commands.h", COMMANDS.encode())
-        self.compile("plugin.so", "-shared", "-fPIC", "-fno-builtin", "-Wl,-Bsymbolic", source=PLUGIN)
+        self.compile("plugin.so", "-shared", "-fPIC", "-fno-builtin", "-Wl,-Bsymbolic", source=plugin)
         return self.compile("target", "-include", self.path("commands.h"), "-DMORE(c,n)=obey(c, n);",
                             *flags)
 
@@ -83,6 +83,13 @@ class QuietTest(FaultCase):
 
     def test_the_c_library_is_not_advised_where_another_comes_before_it(self):
         self.explanation(self.build(), "spin",
+                         r"it runs, but calls none of the functions probed in '\S*plugin\.so'",
+                         env=dict(os.environ, LD_PRELOAD=self.path("plugin.so")))
+
+    def test_another_name_of_the_function_that_is_probed_is_not_advised(self):
+        """As tcmalloc has."""
+        alias = 'void *tc_malloc(size_t size) __attribute__((alias("malloc")));\n'
+        self.explanation(self.build(plugin=PLUGIN + alias), "spin",
                          r"it runs, but calls none of the functions probed in '\S*plugin\.so'",
                          env=dict(os.environ, LD_PRELOAD=self.path("plugin.so")))
 
