@@ -25,8 +25,9 @@ static bool is_complete(const struct report_data *export)
 	const struct mlk_condition *condition = &export->leaks->condition;
 	const struct mlk_meta *meta = export->meta;
 
-	return !choice->thread && !choice->older_ns && !choice->from_ns && !meta->of_kernel &&
-	       !meta->min_size && !meta->max_size && !meta->trigger_bytes &&
+	return !choice->thread && !choice->older_ns && !choice->from_ns &&
+	       !export->leaks->chosen.only && !meta->of_kernel && !meta->min_size &&
+	       !meta->max_size && !meta->trigger_bytes &&
 	       !condition->losses.skipped[MLK_SKIPPED_DELAY] &&
 	       !condition->losses.skipped[MLK_SKIPPED_TRIGGER] && !condition->chunks_lost &&
 	       !replay_lost(export->leaks);

@@ -50,10 +50,10 @@ int main(void)
 
 @both_backends
 class MemoryTest(MemoryCase):
-    def start_recorded(self):
+    def start_recorded(self, *options):
         """A target that is recorded from its start: the recorder, whose pipes are the target's, and its pid."""
         program, self.trace = self.build_target(), self.path("x.mlk")
-        record = self.start_mleak("record", "-o", self.trace, "--", program, stdin=subprocess.PIPE)
+        record = self.start_mleak("record", *options, "-o", self.trace, "--", program, stdin=subprocess.PIPE)
         self.assertEqual(read_line(record), "ready")
         return record, command_of(record.pid)
 
@@ -107,6 +107,16 @@ class MemoryTest(MemoryCase):
                 last = timeline.splitlines()[-1].split(",")
                 self.assertAlmostEqual(int(last[3]), resident, delta=MIB)
                 self.assertGreater(resident - begin, 66 * MIB)
+
+    def test_a_choice_of_blocks_by_verdict_answers_nothing(self):
+        """The others are outstanding, too."""
+        record, pid = self.start_recorded("--reach")
+        self.tell(record, "heap", 1)
+        self.tell(record, "heap", 67)
+        self.sample_from_now(self.trace, pid)
+        self.end_target(record)
+        for options in (), ("--lost",), ("--verdict=held",), ("--verdict=none",):
+            self.assertNotIn("were outstanding:", self.mleak("report", *options, self.trace).out)
 
     def test_a_short_command_has_a_sample_at_its_start(self):
         trace, _ = self.record("/bin/true")
