@@ -117,7 +117,7 @@ static void find_places(enum returns_by by)
 								   wanted[i].kind,
 								   wanted[i].nr_args, &found[i]});
 	sites_choose(&s.object, elf);
-	sites_find_returns(&s.object, elf, by == RETURNS_RET);
+	sites_find_returns(&s.object, elf, by == RETURNS_RET ? SITES_ALL : SITES_OPERATORS);
 	elf_end(elf);
 	close(fd);
 }
