@@ -26,7 +26,7 @@ extern "C" {
  *         headers and the sections .eh_frame, .eh_frame_hdr, .debug_frame and symbol tables, with
  * the program headers as they were in the whole file.  Borrowed until dwunw_free().
  * @path:  copied; used to find the file again for line numbers, and only if its build-id is the
- * same.
+ * same; see also dwunw_file_state_set().
  *
  * On success *module is its number (from 0, in order of addition).
  * Returns 0, -ENOMEM, DWUNW_ERR_ELF or DWUNW_ERR_ARCH.

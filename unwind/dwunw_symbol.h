@@ -28,6 +28,18 @@ int dwunw_symfs_set(struct dwunw *dw, const char *dir);
  * linked), DWUNW_ERR_OTHER or DWUNW_ERR_NO_DEBUG. */
 int dwunw_debug_file_set(struct dwunw *dw, uint32_t module, const char *path);
 
+/* What the system says of a file. */
+struct dwunw_file_state {
+	uint64_t inode, size;
+	uint64_t modified;  /* seconds since 1970 */
+	uint64_t latest_ns; /* the same in nanoseconds is at most this */
+};
+
+/* Say what the file of @module was when it was loaded.  Of one without build-id, that is how the
+ * file at its path is known to be the same, and names and lines are taken from it.  To be said
+ * before the first name is requested.  Returns 0 or -ENOENT (no such module). */
+int dwunw_file_state_set(struct dwunw *dw, uint32_t module, const struct dwunw_file_state *state);
+
 /* Say that DWUNW_KERNEL_PATH is the Linux kernel @release, as `uname -r` has it, and that others
  * whose paths are names in brackets are modules of it.  Their debug files are then looked for below
  * the directories of dwunw_debug_dir_add() also where distributions install them, as

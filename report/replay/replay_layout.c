@@ -149,8 +149,10 @@ static int find_missing(struct replay *leaks)
 
 int replay_use_layout(struct replay *leaks)
 {
-	int err = trace_modules_load(leaks->images, leaks->dw);
+	int err;
 
+	leaks->images->began_ns = mlk_reader_meta(leaks->trace)->realtime_ns;
+	err = trace_modules_load(leaks->images, leaks->dw);
 	return err ? err : address_spaces_prepare(leaks->spaces, leaks->images, leaks->dw);
 }
 

@@ -151,13 +151,43 @@ int trace_modules_add_piece(struct trace_modules *images, const struct mlk_modul
 	return 0;
 }
 
+static uint64_t read_le(const uint8_t *at, int bytes)
+{
+	uint64_t value = 0;
+
+	for (int i = bytes - 1; i >= 0; i--)
+		value = value << 8 | at[i];
+	return value;
+}
+
+/* Say to @dw what the file without build-id was that @image is of; its id tells.  In the second in
+ * which the recording began, the file may have been written again since. */
+static void tell_state(const struct trace_modules *images, const struct trace_module *image,
+		       struct dwunw *dw)
+{
+	const uint8_t *id = image->id.bytes;
+	struct dwunw_file_state state;
+
+	if (id_len(&image->id) != MLK_MAX_ID || id[0] != MLK_ID_FILE)
+		return;
+	state.inode = read_le(id + 9, 8);
+	state.size = read_le(id + 17, 8);
+	state.modified = read_le(id + 25, 7);
+	state.latest_ns =
+		state.modified > images->began_ns / 1000000000 ? UINT64_MAX : images->began_ns;
+	dwunw_file_state_set(dw, image->module, &state);
+}
+
 /* Give the image to @dw, or else the file that was mapped, if it is here and the same. */
-static int load_one(struct trace_module *image, struct dwunw *dw)
+static int load_one(const struct trace_modules *images, struct trace_module *image,
+		    struct dwunw *dw)
 {
 	int err = -ENOENT;
 
 	if (image->whole && !image->broken && image->len == image->whole)
 		err = dwunw_module_add(dw, &image->module, image->path, image->bytes, image->len);
+	if (!err)
+		tell_state(images, image, dw);
 	if (err && err != -ENOMEM && image->id.len > 1 && image->path[0] == '/' &&
 	    image->id.bytes[0] == MLK_ID_BUILD_ID)
 		err = dwunw_module_open(dw, &image->module, image->path, image->id.bytes + 1,
@@ -190,7 +220,7 @@ int trace_modules_load(struct trace_modules *images, struct dwunw *dw)
 			continue;
 		image->tried = true;
 		image->tried_len = image->len;
-		err = load_one(image, dw);
+		err = load_one(images, image, dw);
 		if (!err && image->module != DWUNW_NO_MODULE)
 			err = note_number(images, image->module, i);
 	}

@@ -36,7 +36,8 @@ struct trace_module {
 /* The modules by number, absent ones too; valid until trace_modules_free(). */
 struct trace_modules {
 	INTERN_OF(struct trace_module);
-	uint64_t bytes; /* of all images */
+	uint64_t bytes;	   /* of all images */
+	uint64_t began_ns; /* when the recording began, since 1970 */
 	bool overflown;
 	uint32_t nr_names; /* of these, of generated code */
 	uint32_t *numbers; /* by the unwinder's number of a module: its own, plus one */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -68,6 +69,17 @@ static bool has_crc(int fd, uint32_t crc)
 	return !len && sum == crc;
 }
 
+static bool is_as_it_was(int fd, const struct dwunw_file_mark *mark)
+{
+	struct stat st;
+
+	/* Where file systems lie on others, the device is not the one that a mapping has. */
+	return !fstat(fd, &st) && st.st_ino == mark->inode && (uint64_t)st.st_size == mark->size &&
+	       (uint64_t)st.st_mtim.tv_sec == mark->modified &&
+	       (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec <=
+		       mark->latest_ns;
+}
+
 static bool fits(int fd, Elf *elf, const struct dwunw_file_key *key)
 {
 	struct dwunw_build_id id;
@@ -77,6 +89,8 @@ static bool fits(int fd, Elf *elf, const struct dwunw_file_key *key)
 	dwunw_elf_build_id(elf, &id);
 	if (key->id->len)
 		return dwunw_build_id_equal(&id, key->id);
+	if (key->mark && !id.len && is_as_it_was(fd, key->mark))
+		return true;
 	return key->crc && has_crc(fd, *key->crc);
 }
 

@@ -27,11 +27,13 @@ struct dwunw_dwarf_file {
  * more memory than there is, which is no reason to end. */
 int dwunw_dwarf_file_borrow(struct dwunw_dwarf_file *file, Elf *elf);
 
-/* What a file must be to be taken: of this build-id, or, if that is empty, with this CRC. */
+/* What a file must be to be taken: of this build-id, or, if that is empty, with this CRC, or as it
+ * was. */
 struct dwunw_file_key {
 	const struct dwunw_build_id *id;
-	const uint32_t *crc; /* of all of the file; NULL: only the build-id counts */
-	bool unlinked;	     /* one that was not linked is read, too, as file->relocated */
+	const uint32_t *crc;		    /* of all of the file; NULL: that does not count */
+	const struct dwunw_file_mark *mark; /* the same */
+	bool unlinked; /* one that was not linked is read, too, as file->relocated */
 };
 
 /* The same for the file at @path; file->elf is NULL if there is none or it is not the one of

@@ -26,6 +26,11 @@ bool dwunw_elf_has_debug_info(Elf *elf);
  * addresses. */
 bool dwunw_elf_is_linked(Elf *elf);
 
+/* What is known of a file without build-id, as struct dwunw_file_state has it. */
+struct dwunw_file_mark {
+	uint64_t inode, size, modified, latest_ns;
+};
+
 /* The GNU build-id of @elf; id->len is 0 when there is none. */
 void dwunw_elf_build_id(Elf *elf, struct dwunw_build_id *id);
 

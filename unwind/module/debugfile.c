@@ -257,7 +257,9 @@ static int try_module_path(struct search *s, const struct dwunw_module *module)
 	for (size_t i = 0; i < 2 && !err && module->path[0] == '/'; i++) {
 		if (!roots[i])
 			continue;
+		s->key.mark = module->marked ? &module->mark : NULL;
 		err = try_file(s, dwunw_path("%s%s", roots[i], module->path));
+		s->key.mark = NULL;
 		if (!err)
 			err = try_link(s, module, roots[i]);
 	}

@@ -36,8 +36,9 @@ struct dwunw_debugfile {
  * by build-id below @dirs, at its path and by the name it gives in .gnu_debuglink, both below
  * @dirs->symfs first, and by @dirs->fetch; that of the kernel and its modules also by the release.
  * A file whose build-id differs is never used, nor one that was not linked, but for a module of the
- * kernel; for a module without build-id the CRC in .gnu_debuglink must be right. out->main.dwarf is
- * NULL when nothing is found; the image stays borrowed.  Returns 0 or -ENOMEM.
+ * kernel; for a module without build-id the CRC in .gnu_debuglink must be right, or the file at its
+ * path be as dwunw_file_state_set() said. out->main.dwarf is NULL when nothing is found; the image
+ * stays borrowed.  Returns 0 or -ENOMEM.
  */
 int dwunw_debugfile_find(struct dwunw_debugfile *out, const struct dwunw_module *module,
 			 const struct dwunw_debug_dirs *dirs);

@@ -111,6 +111,20 @@ int dwunw_debug_file_set(struct dwunw *dw, uint32_t number, const char *path)
 	return err ? err : replace(&module->debug_file, path);
 }
 
+int dwunw_file_state_set(struct dwunw *dw, uint32_t number, const struct dwunw_file_state *state)
+{
+	struct dwunw_module *module = dwunw_module_get(dw, number);
+
+	if (!module)
+		return -ENOENT;
+	module->mark = (struct dwunw_file_mark){.inode = state->inode,
+						.size = state->size,
+						.modified = state->modified,
+						.latest_ns = state->latest_ns};
+	module->marked = true;
+	return 0;
+}
+
 void dwunw_demangle_set(struct dwunw *dw, bool demangle)
 {
 	dw->dirs.mangled = !demangle;

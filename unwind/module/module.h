@@ -20,8 +20,10 @@ struct dwunw_module {
 	Elf *elf; /* of the image that was given */
 	struct dwunw_build_id id;
 	struct dwunw_cfi *cfi;
-	char *debug_file;	   /* of dwunw_debug_file_set(), or NULL */
-	struct dwunw_names *names; /* NULL until a name is requested */
+	char *debug_file;	     /* of dwunw_debug_file_set(), or NULL */
+	struct dwunw_file_mark mark; /* of dwunw_file_state_set(), */
+	bool marked;		     /* if it was called */
+	struct dwunw_names *names;   /* NULL until a name is requested */
 	struct dwunw_builtins builtins;
 	void *mapped; /* the image, if it is to be unmapped with the module, or NULL */
 	size_t mapped_len;
