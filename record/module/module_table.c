@@ -92,6 +92,16 @@ static bool is_generated(const struct mlk_mapping *m)
 	return !strncmp(m->path, "/memfd:", strlen("/memfd:"));
 }
 
+/* Is @file no ELF file at all?  Runtimes of Lisp and Forth map files of their own formats.  Nothing
+ * is lost: there is nothing to read. */
+static bool is_other(const struct mapped_file *file)
+{
+	char magic[SELFMAG];
+
+	return file->fd >= 0 && pread(file->fd, magic, SELFMAG, 0) == SELFMAG &&
+	       memcmp(magic, ELFMAG, SELFMAG) != 0;
+}
+
 /* Read @file behind @m: its id, and its image if that is new.  Generated code has neither. */
 static int add_file(struct module_table *ms, const struct target *t, struct mlk_writer *w,
 		    struct mlk_mapping *m, const struct mapped_file *file)
@@ -113,7 +123,7 @@ static int add_file(struct module_table *ms, const struct target *t, struct mlk_
 		if (ms->embed != EMBED_NONE)
 			err = elf ? elf_image_make(elf, path, ms->embed, &image, &len) : -EINVAL;
 		if (err || len > MLK_MAX_IMAGE) {
-			ms->unreadable++;
+			ms->unreadable += !is_other(file);
 			ms->too_large += err == -EFBIG;
 			len = 0;
 		}

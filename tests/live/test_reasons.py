@@ -52,6 +52,22 @@ int main(int argc, char **argv)
 }
 """
 
+# Has the first page of the file ./code mapped to be executed, as Lisp's core.
+CORE = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+static void *volatile block;
+int main(void)
+{
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open("code", O_RDONLY), 0) == MAP_FAILED)
+		return 1;
+	for (int i = 0; i < 23; i++)
+		block = malloc(47);
+	return 0;
+}
+"""
+
 # exit(0) of i386
 EXIT_32 = """.globl _start
 _start:	movl $1, %eax
@@ -129,6 +145,18 @@ class ReasonsTest(FaultCase):
         self.assertEqual(result.status, 0, result.err)
         self.assertEqual(len(re.findall(r"not recorded: exit32 \(pid \d+\): it runs a program that is not a "
                                         "64-bit x86-64 one", result.err)), 2, result.err)
+
+    def test_a_file_of_code_that_is_no_elf_file_is_not_lost(self):
+        """One that should be, and cannot be read, is."""
+        self.write("core.c", CORE.encode())
+        subprocess.run(["gcc", "-o", "core", "core.c"], cwd=self.dir, check=True)
+        for content, lost in (b"LCSB" * 1024, False), (b"\x7fELF" * 1024, True):
+            with self.subTest(content[:4]):
+                self.write("code", content)
+                trace, _ = self.record("./core", options=["--backend", "bpf"])
+                info = self.mleak("info", trace).out
+                self.assertIn(self.path("code"), info)
+                self.assertEqual("1 module whose file could not be read" in info, lost, info)
 
     def test_of_many_children_some_are_told_and_the_others_summed_up(self):
         err = self.record_children(17)
