@@ -21,34 +21,15 @@
 /* What is looked for among the file's dynamic symbols. */
 enum { GLOBALS, EXECUTE, GET_SCOPE, GENERATOR };
 
-/* The symbol that @rela of the section @sh names, at its address; 0: none. */
-static uint64_t named(Elf *elf, const GElf_Rela *rela, const GElf_Shdr *sh)
-{
-	Elf_Scn *symbols = elf_getscn(elf, sh->sh_link);
-	Elf_Data *data = symbols ? elf_getdata(symbols, NULL) : NULL;
-	GElf_Sym sym;
-
-	return data && gelf_getsym(data, (int)GELF_R_SYM(rela->r_info), &sym) ? sym.st_value : 0;
-}
-
 /* The word in which the loader puts @address, of a symbol, for the code of a library as Apache's
  * module; 0: there is none. */
 static uint64_t find_slot(Elf *elf, uint64_t address)
 {
-	Elf_Scn *section = NULL;
+	struct elf_slots s = {.elf = elf};
 
-	while ((section = elf_nextscn(elf, section))) {
-		Elf_Data *data = NULL;
-		GElf_Rela rela;
-		GElf_Shdr sh;
-
-		if (gelf_getshdr(section, &sh) && sh.sh_type == SHT_RELA)
-			data = elf_getdata(section, NULL);
-		for (int i = 0; data && gelf_getrela(data, i, &rela); i++)
-			if (GELF_R_TYPE(rela.r_info) == R_X86_64_GLOB_DAT &&
-			    named(elf, &rela, &sh) == address)
-				return rela.r_offset;
-	}
+	while (elffile_next_slot(&s))
+		if (s.sym.st_shndx != SHN_UNDEF && s.sym.st_value == address)
+			return s.address;
 	return 0;
 }
 

@@ -107,6 +107,49 @@ const char *elffile_symbol_name(const struct elf_symbols *s)
 	return elf_strptr(s->elf, s->sh.sh_link, s->sym.st_name);
 }
 
+/* Go on to the next section of relocations. */
+static bool next_relocations(struct elf_slots *s)
+{
+	s->next = 0;
+	do {
+		s->data = NULL;
+		s->scn = elf_nextscn(s->elf, s->scn);
+		if (s->scn && gelf_getshdr(s->scn, &s->sh) && s->sh.sh_type == SHT_RELA)
+			s->data = elf_getdata(s->scn, NULL);
+	} while (s->scn && !s->data);
+	return s->data;
+}
+
+/* Is @rela, of the section at hand, a slot's?  Then it is filled in. */
+static bool take_slot(struct elf_slots *s, const GElf_Rela *rela)
+{
+	const uint64_t type = GELF_R_TYPE(rela->r_info);
+	Elf_Scn *symbols = elf_getscn(s->elf, s->sh.sh_link);
+	Elf_Data *data = symbols ? elf_getdata(symbols, NULL) : NULL;
+	GElf_Shdr sh;
+
+	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) || !data ||
+	    !gelf_getshdr(symbols, &sh) ||
+	    !gelf_getsym(data, (int)GELF_R_SYM(rela->r_info), &s->sym))
+		return false;
+	s->address = rela->r_offset;
+	s->name = elf_strptr(s->elf, sh.sh_link, s->sym.st_name);
+	return true;
+}
+
+bool elffile_next_slot(struct elf_slots *s)
+{
+	GElf_Rela rela;
+
+	while (s->data || next_relocations(s)) {
+		if (!gelf_getrela(s->data, s->next++, &rela))
+			s->data = NULL;
+		else if (take_slot(s, &rela))
+			return true;
+	}
+	return false;
+}
+
 void elffile_functions(Elf *elf, Elf *symbols, enum elf_table table, const struct elf_names *names)
 {
 	struct elf_symbols s = {.elf = symbols,

@@ -53,6 +53,22 @@ bool elffile_next_symbol(struct elf_symbols *s);
 /* Its name; NULL: it cannot be read. */
 const char *elffile_symbol_name(const struct elf_symbols *s);
 
+/* All words of @elf in which the loader puts the address of a symbol, for code that uses it; the
+ * rest is zero at first. */
+struct elf_slots {
+	Elf *elf;
+	Elf_Scn *scn;
+	Elf_Data *data;
+	GElf_Shdr sh;
+	int next;
+	uint64_t address; /* of the one at hand, as the file numbers addresses */
+	GElf_Sym sym;	  /* of which it is */
+	const char *name; /* its; NULL: it cannot be read */
+};
+
+/* Go on to the next slot, from the first on.  False: there is none. */
+bool elffile_next_slot(struct elf_slots *s);
+
 /* Has it a dynamic loader?  A program that has none is statically linked. */
 bool elffile_has_loader(Elf *elf);
 
