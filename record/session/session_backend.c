@@ -329,7 +329,9 @@ static void came(void *ctx, uint64_t time_ns, pid_t pid, struct maps *maps)
 	p->born_ns = s->time_ns = time_ns;
 	p->announced = true;
 	process_set_maps(p, &s->out, time_ns, maps);
-	trace_out_fail(&s->out, threads_name(&p->threads, (uint32_t)pid, p->target.comm));
+	/* A child often gets a name of its own just after its start. */
+	trace_out_fail(&s->out, threads_claim(&p->threads, (uint32_t)pid, p->target.comm));
+	trace_out_fail(&s->out, threads_see(&p->threads, (uint32_t)pid));
 	write_life(s, MLK_FORK, pid, p->parent);
 }
 

@@ -8,7 +8,7 @@ import unittest
 
 import test_family
 import test_preload
-from mleaktest import ROOT, parse_totals
+from mleaktest import ROOT, parse_totals, wait_until
 
 # Two children free the blocks of their parent, which does so, too; each keeps 5000 of its own.
 SAMPLED = r"""
@@ -40,6 +40,26 @@ int main(void)
 		;
 	put(20000);
 	return 0;
+}
+"""
+
+# A child takes a name of its own, and lives until a line comes.
+NAMED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	void *volatile block = malloc(11);
+	if (!fork()) {
+		block = malloc(47); /* it waits until the recorder has seen it */
+		prctl(PR_SET_NAME, "worker");
+		getchar();
+		_exit(block == NULL);
+	}
+	return wait(NULL) < 0;
 }
 """
 
@@ -368,6 +388,20 @@ class PreloadFamilyTest(test_preload.PreloadCase, test_family.CommandFamilyTest)
         self.assertGreater(recorded, 0)
         self.assertEqual(recorded + lost, 300)
         self.assertEqual(result.out.splitlines()[1:], ["300 ended"])
+
+    def test_a_child_that_takes_a_name_of_its_own(self):
+        trace = self.path("x.mlk")
+        named = self.compile("named", NAMED)
+        mleak = self.start_mleak("record", *self.options, "--follow", "-o", trace, "--", named,
+                                 stdin=subprocess.PIPE, **self.as_user)
+
+        def has_name():
+            return re.search(r"(?m)^process .* worker$", self.mleak("info", trace).out)
+
+        wait_until(lambda: os.path.exists(trace) and has_name(), "the child's name")
+        mleak.stdin.write(b"\n")
+        self.assertEqual(self.finish(mleak).status, 0)
+        self.assertTrue(has_name())
 
     def test_a_compiler_with_its_parts(self):
         self.write("in.c", b"#include <stdio.h>\nint main(void) { return puts(\"it runs\"); }\n")
