@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "array.h"
@@ -20,7 +21,9 @@
 #include "record/target/sideband.h"
 #include "record/target/target.h"
 
-#define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
+#define STATUS_SIZE 8192	/* bytes: more than /proc/PID/status has */
+#define CLEAN_UPS   500		/* attempts, */
+#define CLEAN_UP_NS 10000000000 /* in all */
 
 /* A process that may be touched. */
 struct ward {
@@ -281,11 +284,23 @@ static int answer(struct server *s, int socket, int file)
 	return err;
 }
 
+/* The recorder is gone, and if it was killed, it has left its code in @ward.  What keeps that there
+ * may pass: a thread that runs on, or another mleak that has its turn. */
+static void clean_up(const struct ward *ward)
+{
+	const struct timespec moment = {.tv_nsec = CLEAN_UP_NS / CLEAN_UPS};
+	struct inject_cost cost = {0};
+	char why[INJECT_WHY];
+
+	for (int i = 0; i < CLEAN_UPS && !proc_is_reaped(ward->pidfd) && inject_is_in(ward->pid) &&
+			inject_remove(ward->pid, &cost, why);
+	     i++)
+		nanosleep(&moment, NULL);
+}
+
 void helper_serve(int socket, const struct helper_opts *opts)
 {
 	struct server *s = calloc(1, sizeof(*s));
-	struct inject_cost cost = {0};
-	char why[INJECT_WHY];
 	int file, err = s ? 0 : -ENOMEM;
 
 	if (s) {
@@ -302,8 +317,6 @@ void helper_serve(int socket, const struct helper_opts *opts)
 		if (file >= 0)
 			close(file);
 	}
-	/* The recorder is gone.  If it was killed, it has left its code in its targets. */
 	for (size_t i = 0; s && i < s->nr; i++)
-		if (!proc_is_reaped(s->wards[i].pidfd) && inject_is_in(s->wards[i].pid))
-			inject_remove(s->wards[i].pid, &cost, why);
+		clean_up(&s->wards[i]);
 }
