@@ -48,7 +48,9 @@ static void read_loading(Elf *elf, struct loading *l)
 		    p.p_filesz > bytes - p.p_offset)
 			continue;
 		if (p.p_type == PT_INTERP)
-			snprintf(l->loader, sizeof(l->loader), "%.*s", (int)p.p_filesz,
+			snprintf(l->loader, sizeof(l->loader), "%.*s",
+				 p.p_filesz < sizeof(l->loader) ? (int)p.p_filesz
+								: (int)sizeof(l->loader),
 				 file + p.p_offset);
 		else if (p.p_type == PT_NOTE)
 			read_notes(file + p.p_offset, p.p_filesz, l);
@@ -78,8 +80,7 @@ const char *hindrance_of(int fd, bool gains_rights)
 		      "'mleak --wrap-flags' prints the flags to link it with";
 	else if (l.loader[0] && !strstr(l.loader, LOADER))
 		why = "its C library is not glibc, which the preloaded library needs; record by "
-		      "eBPF, "
-		      "as root";
+		      "eBPF, as root";
 	elf_end(elf);
 	return why;
 }
