@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "array.h"
+#include "record/base/clock.h"
 #include "record/base/proc.h"
 #include "record/inject/inject.h"
 #include "record/privilege/helper_wire.h"
@@ -21,9 +22,9 @@
 #include "record/target/sideband.h"
 #include "record/target/target.h"
 
-#define STATUS_SIZE 8192	/* bytes: more than /proc/PID/status has */
-#define CLEAN_UPS   500		/* attempts, */
-#define CLEAN_UP_NS 10000000000 /* in all */
+#define STATUS_SIZE 8192 /* bytes: more than /proc/PID/status has */
+#define CLEAN_UP_NS 10000000000
+#define DYING_NS    200000000
 
 /* A process that may be touched. */
 struct ward {
@@ -285,17 +286,27 @@ static int answer(struct server *s, int socket, int file)
 }
 
 /* The recorder is gone, and if it was killed, it has left its code in @ward.  What keeps that there
- * may pass: a thread that runs on, or another mleak that has its turn. */
-static void clean_up(const struct ward *ward)
+ * may pass: a thread that runs on, or another mleak that has its turn.  One that ended by itself
+ * has tried, and waits for us. */
+static void clean_up(const struct server *s, const struct ward *ward)
 {
-	const struct timespec moment = {.tv_nsec = CLEAN_UP_NS / CLEAN_UPS};
+	const struct timespec moment = {.tv_nsec = 20000000};
+	const uint64_t start_ns = clock_now_ns();
 	struct inject_cost cost = {0};
 	char why[INJECT_WHY];
+	uint64_t most_ns;
 
-	for (int i = 0; i < CLEAN_UPS && !proc_is_reaped(ward->pidfd) && inject_is_in(ward->pid) &&
-			inject_remove(ward->pid, &cost, why);
-	     i++)
+	while (!proc_is_reaped(ward->pidfd) && inject_is_in(ward->pid)) {
+		int err = inject_remove(ward->pid, &cost, why);
+
+		if (!err || err == -ENOTSUP)
+			return;
 		nanosleep(&moment, NULL);
+		/* one that was killed is no parent any more, but for its last milliseconds */
+		most_ns = getppid() == s->recorder ? DYING_NS : CLEAN_UP_NS;
+		if (clock_now_ns() - start_ns > most_ns)
+			return;
+	}
 }
 
 void helper_serve(int socket, const struct helper_opts *opts)
@@ -318,5 +329,5 @@ void helper_serve(int socket, const struct helper_opts *opts)
 			close(file);
 	}
 	for (size_t i = 0; s && i < s->nr; i++)
-		clean_up(&s->wards[i]);
+		clean_up(s, &s->wards[i]);
 }

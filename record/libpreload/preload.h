@@ -123,9 +123,9 @@ extern struct preload_settings preload_settings;
 struct preload_header *preload_map(int fd, uint64_t nonce);
 
 /* map_facts.c: find what the recorder tells the processes of themselves, for the memory @h, which
- * is this: where others than the recorder could write to that, none are found, and it is counted.
- */
-void preload_find_facts(struct preload_header *h, const struct stat *memory);
+ * is @memory and has @nonce: where others than the recorder could write to that, none are found,
+ * and it is counted. */
+void preload_find_facts(struct preload_header *h, const struct stat *memory, uint64_t nonce);
 
 /* From now on this process is the one of slot @slot. */
 void preload_facts_settle(uint32_t slot);

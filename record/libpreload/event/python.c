@@ -220,7 +220,8 @@ static bool is_there(const struct event_python *py)
 {
 	if (LIKELY(!py->loaded || py->current_kind == PYTHON_THREAD))
 		return true;
-	return !preload_no_calls() && compare(py->current, 0) != -EFAULT;
+	/* with what it is not: else the thread would sleep, if for no time */
+	return !preload_no_calls() && compare(py->current, UINT32_MAX) != -EFAULT;
 }
 
 /*

@@ -357,7 +357,7 @@ void begun_unmapped(int fd, uint64_t nonce, bool counted)
 		return;
 	if (h->layout == PRELOAD_LAYOUT && h->nonce == nonce && !preload_is_over(h) &&
 	    (h->follow || h->processes[0].pid == preload_state.pid)) {
-		if (!counted)
+		if (!counted && h->follow) /* else the recorder counts the command */
 			__atomic_fetch_add(&h->execs, 1, __ATOMIC_RELEASE);
 		begun_lost(h, PRELOAD_WHY_ADDRESSES);
 	}

@@ -128,11 +128,12 @@ static int hand_down(int opened)
  * Root's may be a static one that begins another as another user.  -1: it can. */
 static int hand_on(struct scratch *s, struct preload_header *h, bool other_process)
 {
-	int opened = preload_kept_as() >= 0 ? reopen() : -1, fd = preload_kept();
+	int opened, fd = preload_kept();
 
 	/* Elsewhere the next program would be taken for the process that has its number here. */
 	if (preload_kept_as() < 0 || begun_elsewhere())
 		return -1;
+	opened = reopen();
 	if (opened >= 0 && other_process) {
 		close(opened);
 		return -1;
@@ -247,8 +248,10 @@ static struct scratch *fill(char *const *env, struct preload_header *h, const ui
 	text = (strlen(preload_library()) + strlen(others) + 24) & ~(size_t)7;
 	bytes = sizeof(*s) + text + (nr + 3) * sizeof(char *);
 	s = get_scratch(bytes);
-	if (!s)
+	if (!s) {
+		begun_doubt(h, note ? *note : 0, PRELOAD_WHY_NO_ROOM);
 		return NULL;
+	}
 	s->bytes = bytes;
 	s->note = note ? *note : 0;
 	if (!tell(s, h, note != NULL, other_process)) {
@@ -265,16 +268,15 @@ static struct scratch *fill(char *const *env, struct preload_header *h, const ui
 	for (size_t i = 0; i < nr; i++)
 		if (!is_ours(env[i]))
 			*to++ = env[i];
+	*to = NULL; /* the spare one may have been another's */
 	return s;
 }
 
 /* In the place of what could not be made: its program is lost, and counted. */
 static __thread struct scratch uncarried __attribute__((tls_model("initial-exec"))) = {.fd = -1};
 
-static struct scratch *do_without(struct preload_header *h, uint64_t note)
+static struct scratch *do_without(uint64_t note)
 {
-	if (!preload_no_calls())
-		begun_doubt(h, note, PRELOAD_WHY_NO_ROOM);
 	uncarried.note = note;
 	return &uncarried;
 }
@@ -299,7 +301,7 @@ struct scratch *carry(char *const *env, const struct begun_program *program, boo
 	if (s && !other_process && !preload_is_parent())
 		left = s;
 	else if (!s)
-		s = do_without(h, note);
+		s = do_without(note);
 	s->header = h;
 	s->process = !other_process && preload_is_parent() && !preload_left_alone()
 			     ? preload_state.process

@@ -13,9 +13,8 @@
 static const struct preload_facts *facts;	   /* of all slots */
 static const struct preload_facts_memory *of_file; /* where they are; NULL: elsewhere */
 
-/* The memory of facts that belongs to the memory @h, which is @memory. */
-static const struct preload_facts_memory *open_memory(const struct preload_header *h,
-						      const struct stat *memory)
+/* The memory of facts that belongs to @memory, which has @nonce. */
+static const struct preload_facts_memory *open_memory(const struct stat *memory, uint64_t nonce)
 {
 	const struct preload_settings *set = &preload_settings;
 	int fd = preload_open_facts(set->recorder_pid, set->facts_fd);
@@ -29,19 +28,19 @@ static const struct preload_facts_memory *open_memory(const struct preload_heade
 	close(fd);
 	if (m == MAP_FAILED)
 		return NULL;
-	if (m->layout == PRELOAD_LAYOUT && m->nonce == h->nonce)
+	if (m->layout == PRELOAD_LAYOUT && m->nonce == nonce)
 		return m;
 	preload_real.munmap((void *)(uintptr_t)m, sizeof(*m));
 	return NULL;
 }
 
-void preload_find_facts(struct preload_header *h, const struct stat *memory)
+void preload_find_facts(struct preload_header *h, const struct stat *memory, uint64_t nonce)
 {
 	facts = h->facts;
 	/* No other has it, or others of this user, who can do worse. */
 	if (!preload_settings.follow || memory->st_uid != geteuid())
 		return;
-	of_file = open_memory(h, memory);
+	of_file = open_memory(memory, nonce);
 	facts = of_file ? of_file->facts : NULL;
 	if (!facts)
 		__atomic_fetch_add(&h->no_facts, 1, __ATOMIC_RELAXED);

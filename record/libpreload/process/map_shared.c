@@ -125,7 +125,7 @@ struct preload_header *preload_map(int fd, uint64_t nonce)
 	if (!fit(&preload_settings, mapped_bytes))
 		return preload_unmap(h);
 	madvise(h, mapped_bytes, MADV_DONTDUMP);
-	preload_find_facts(h, &st);
+	preload_find_facts(h, &st, nonce);
 	return h;
 }
 

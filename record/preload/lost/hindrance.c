@@ -11,7 +11,9 @@
 #include "record/libpreload/ring.h"
 #include "record/module/elffile.h"
 
-#define LOADER "ld-linux" /* in the name of the C library's own loader */
+#define LOADER	      "ld-linux" /* in the name of the C library's own loader */
+#define MOST_SEGMENTS 256
+#define MOST_NOTES    65536 /* bytes of a segment of notes that are read */
 
 /* What decides whether the library comes up in a program. */
 struct loading {
@@ -33,28 +35,43 @@ static void read_notes(const char *notes, size_t len, struct loading *l)
 	}
 }
 
-static void read_loading(Elf *elf, struct loading *l)
+/* The first bytes of the segment @p, @most at most, valid until elf_end(); how many goes to *@len.
+ * NULL: they are not there. */
+static const char *begin_of(Elf *elf, const GElf_Phdr *p, size_t most, size_t *len)
 {
-	size_t nr = 0, bytes;
-	const char *file = elf_rawfile(elf, &bytes);
+	Elf_Data *data = NULL;
+
+	*len = p->p_filesz < most ? (size_t)p->p_filesz : most;
+	if (*len && p->p_offset <= INT64_MAX)
+		data = elf_getdata_rawchunk(elf, (int64_t)p->p_offset, *len, ELF_T_BYTE);
+	return data ? data->d_buf : NULL;
+}
+
+/* False: it cannot be read.  Files may be of any size and make, so little of them is. */
+static bool read_loading(Elf *elf, struct loading *l)
+{
+	size_t nr = 0, len;
+	const char *at;
 
 	memset(l, 0, sizeof(*l));
-	if (!file || elf_getphdrnum(elf, &nr))
-		return;
+	if (elf_getphdrnum(elf, &nr) || nr > MOST_SEGMENTS)
+		return false;
 	for (size_t i = 0; i < nr; i++) {
 		GElf_Phdr p;
 
-		if (!gelf_getphdr(elf, (int)i, &p) || p.p_offset > bytes ||
-		    p.p_filesz > bytes - p.p_offset)
+		if (!gelf_getphdr(elf, (int)i, &p) ||
+		    (p.p_type != PT_INTERP && p.p_type != PT_NOTE))
 			continue;
-		if (p.p_type == PT_INTERP)
-			snprintf(l->loader, sizeof(l->loader), "%.*s",
-				 p.p_filesz < sizeof(l->loader) ? (int)p.p_filesz
-								: (int)sizeof(l->loader),
-				 file + p.p_offset);
-		else if (p.p_type == PT_NOTE)
-			read_notes(file + p.p_offset, p.p_filesz, l);
+		at = begin_of(elf, &p, p.p_type == PT_NOTE ? MOST_NOTES : sizeof(l->loader) - 1,
+			      &len);
+		if (at && p.p_type == PT_INTERP)
+			snprintf(l->loader, sizeof(l->loader), "%.*s", (int)len, at);
+		else if (at)
+			read_notes(at, len, l);
+		else if (p.p_type == PT_INTERP)
+			return false;
 	}
+	return true;
 }
 
 const char *hindrance_of(int fd, bool gains_rights)
@@ -70,9 +87,10 @@ const char *hindrance_of(int fd, bool gains_rights)
 	elf = elffile_open(fd);
 	if (!elf)
 		return "it is not a 64-bit x86-64 program, and mleak records no others yet";
-	read_loading(elf, &l);
 	if (gains_rights)
 		why = HINDRANCE_RIGHTS;
+	else if (!read_loading(elf, &l))
+		why = NULL;
 	else if (!l.loader[0] && l.wrapped && l.layout != PRELOAD_LAYOUT)
 		why = "it is linked with the libmleak-wrap.a of another version of mleak";
 	else if (!l.loader[0] && !l.wrapped)

@@ -21,8 +21,8 @@
 #define BY_EBPF "; record by eBPF, as root"
 
 static const char *const reasons[PRELOAD_NR_WHYS] = {
-	[PRELOAD_WHY_UNKNOWN] = "the preloaded library did not start in it, or could not open the "
-				"memory shared with mleak" BY_EBPF,
+	[PRELOAD_WHY_UNKNOWN] = "the preloaded library did not start in it, could not open the "
+				"memory shared with mleak, or came too late" BY_EBPF,
 	[PRELOAD_WHY_CLOSED] = "it is another user's, and what began it had closed the descriptor "
 			       "of the memory shared with mleak" BY_EBPF,
 	[PRELOAD_WHY_NO_ROOM] = "there was no memory for its environment",
@@ -58,15 +58,15 @@ static bool copy_name(const struct preload_header *memory, uint32_t place, struc
 	return true;
 }
 
-/* Open for reading what @found is open on as O_PATH, if that is a regular file.  Returns -1: it is
- * none, or cannot be. */
+/* Open for reading what @found is open on as O_PATH, if that is the file of a program: of others,
+ * as /proc has them, something may be lost by reading.  Returns -1: it is none, or cannot be. */
 static int open_found(int found)
 {
 	char link[32];
 	struct stat st;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", found);
-	return !fstat(found, &st) && S_ISREG(st.st_mode)
+	return !fstat(found, &st) && S_ISREG(st.st_mode) && st.st_mode & 0111
 		       ? open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
 		       : -1;
 }
@@ -102,15 +102,17 @@ static int open_of(const char *path, const struct preload_begun *b, bool *is_it)
 	return *is_it ? fd : open_file(path, b, is_it);
 }
 
-/* The program that executes the script @fd, which is closed; @fd itself, if it is none. */
-static int open_interpreter(int fd, const struct preload_begun *b)
+/* The program that executes the script @fd, which is closed; @fd itself, if it is none
+ * (*@is_script). */
+static int open_interpreter(int fd, const struct preload_begun *b, bool *is_script)
 {
 	struct preload_begun of = {.pid = b->pid};
 	char text[256] = "", *path;
 	ssize_t len = pread(fd, text, sizeof(text) - 1, 0);
 	bool is_it;
 
-	if (len < 3 || memcmp(text, "#!", 2) != 0)
+	*is_script = len >= 3 && !memcmp(text, "#!", 2);
+	if (!*is_script)
 		return fd;
 	close(fd);
 	path = text + 2 + strspn(text + 2, " \t");
@@ -122,16 +124,16 @@ static int open_interpreter(int fd, const struct preload_begun *b)
  * not. */
 static const char *look_at_file(const struct preload_begun *b)
 {
-	bool rights = b->how & PRELOAD_BEGUN_SETS_ID, is_it = false;
-	int file = b->inode ? open_of(b->name, b, &is_it) : -1, fd = file;
+	bool rights = b->how & PRELOAD_BEGUN_SETS_ID, is_it = false, is_script;
+	int fd = b->inode ? open_of(b->name, b, &is_it) : -1;
 	const char *why;
 
-	if (file < 0) /* often only root may read those */
+	if (fd < 0) /* often only root may read those */
 		return is_it && rights ? HINDRANCE_RIGHTS : NULL;
-	fd = open_interpreter(file, b);
+	fd = open_interpreter(fd, b, &is_script);
 	if (fd < 0)
 		return NULL;
-	rights = rights && fd == file;
+	rights = rights && !is_script;
 	if (b->how & PRELOAD_BEGUN_NOT_ROOT && fgetxattr(fd, "security.capability", NULL, 0) > 0)
 		rights = true;
 	why = hindrance_of(fd, rights);
