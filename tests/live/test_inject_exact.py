@@ -7,6 +7,13 @@ from injecttest import KINDS, PATH, InjectCase, State, ours_in
 from mleaktest import AS_NOBODY, end_process, wait_until
 
 
+def may_trace(pid):
+    """Has process @pid CAP_SYS_PTRACE?  A recorder has it until its helper has begun."""
+    with open("/proc/%d/status" % pid) as status:
+        caps = next(line for line in status if line.startswith("CapEff:"))
+    return int(caps.split()[1], 16) >> 19 & 1
+
+
 @unittest.skipIf(os.geteuid(), "needs root, to be another user")
 class UsersTest(InjectCase):
     def test_as_another_user(self):
@@ -50,11 +57,12 @@ class UsersTest(InjectCase):
         target.end()
 
     def test_a_recorder_of_anothers_process_is_killed(self):
-        """Its helper has the privileges to take out what it left."""
+        """Its helper has the privileges to take out what it left, once it was told of the process."""
         target = self.start_target(**AS_NOBODY)
         state = State(target.pid)
         mleak = self.attach(target.pid)
         target.leak()
+        wait_until(lambda: not may_trace(mleak.pid), "the recorder leaves nothing to its helper")
         mleak.kill()
         mleak.wait()
         wait_until(lambda: not ours_in(target.pid), "the helper takes nothing out")
