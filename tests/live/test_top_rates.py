@@ -1,6 +1,8 @@
 """The rates of `mleak top`, above all of its first table: bytes are divided by the time in which they were seen.
 Programs that leak by the clock, a megabyte a second, are the truth."""
 
+import os
+
 from faulttest import FaultCase
 from mleaktest import needs_bpf
 from toptest import parse_tables
@@ -88,8 +90,13 @@ class TopRatesBpfTest(TopRatesTest):
             self.assertTrue(0.9 * RATE < rate < 1.1 * RATE, rates)
 
     def test_nor_in_a_finished_trace(self):
-        self.mleak("record", "-d", "1", "-o", "x.mlk", "-p", str(self.start().pid))
-        rates = self.rates("x.mlk", "100ms", "3")
-        self.assertEqual(len(rates), 3)
-        for rate in rates:
-            self.assertTrue(0.7 * RATE < rate < 1.3 * RATE, rates)
+        """On a busy machine the program may stand still for a good part of 100 ms: not each time."""
+        program = self.start()
+        for _ in range(8):
+            self.mleak("record", "-d", "1", "-o", "x.mlk", "-p", str(program.pid))
+            rates = self.rates("x.mlk", "100ms", "3")
+            self.assertEqual(len(rates), 3)
+            if all(0.7 * RATE < rate < 1.3 * RATE for rate in rates):
+                return
+            os.remove(self.path("x.mlk"))
+        self.fail(rates)
