@@ -95,8 +95,7 @@ class TopRatesBpfTest(TopRatesTest):
         for _ in range(8):
             self.mleak("record", "-d", "1", "-o", "x.mlk", "-p", str(program.pid))
             rates = self.rates("x.mlk", "100ms", "3")
-            self.assertEqual(len(rates), 3)
-            if all(0.7 * RATE < rate < 1.3 * RATE for rate in rates):
+            if len(rates) == 3 and all(0.7 * RATE < rate < 1.3 * RATE for rate in rates):
                 return
             os.remove(self.path("x.mlk"))
         self.fail(rates)
