@@ -205,6 +205,8 @@ class LostTest(PreloadCase):
         result = self.mleak("record", *self.options, *options, "-o", "x.mlk", "--", *argv,
                             **dict(self.as_user, **how))
         self.assertEqual(result.status, 0, result.err)
+        if "mleak did not answer it in two seconds" in result.err:
+            self.skipTest("mleak was too late for some: this machine is too slow for numbers")
         lost = sum(int(n) for n in re.findall(r"lost: (\d+) programs? or process", result.err))
         named = {}
         for name, times, why in re.findall(r"warning: not recorded: (.*?)(?: \((\d+) times\))?: (.*)", result.err):
