@@ -13,6 +13,7 @@ LIBRARY = "libjemalloc.so.2"
 PRELOADED = dict(os.environ, LD_PRELOAD=LIBRARY)
 USED, CHANGED, CACHED, OWN = 0, 1, 2, 6
 CHURNING = 3  # threads of heap_target.c that free and allocate all the time
+CHURNED_BYTES = 10 << 10  # what jemalloc gives for the largest block of theirs, of 9,000 bytes
 LARGE = 16 << 10  # bytes: a block of so many has pages of its own
 LARGEST = 224 << 10  # bytes: what jemalloc gives for the largest block of heap_target.c
 BASE = 2 << 20  # bytes: what jemalloc has for itself comes in multiples
@@ -34,12 +35,12 @@ class JemallocCase(HeapCase):
         self.assertEqual(built.status, 0, built.err)
         return program
 
-    def assert_lost(self, trace, true):
+    def assert_lost(self, trace, true, doubtful=0):
         """All that is lost was lost by the program, and 98 % of its blocks and bytes are.  Beside these one of the
-        largest may be missing, as below."""
+        largest may be missing, as below, and @doubtful blocks of threads that go on may be there."""
         blocks, size = self.lost(trace)
-        self.assertLessEqual(blocks, true[0])
-        self.assertLessEqual(size, true[1])
+        self.assertLessEqual(blocks, true[0] + doubtful)
+        self.assertLessEqual(size, true[1] + doubtful * CHURNED_BYTES)
         self.assertGreater(blocks, true[0] * 98 // 100)
         self.assertGreater(size, true[1] * 98 // 100 - (LARGEST if blocks < true[0] else 0))
 
@@ -183,8 +184,9 @@ class RecordTest(JemallocCase):
 
     def test_a_recording_has_blocks_from_before_and_its_own(self):
         trace, told = self.recorded(PRELOADED)
+        # as above, a block that only a register of a thread holds while it allocates seems lost
         self.assert_lost(trace, tuple(sum(told[what][i] for what in ("single", "listed", "mapped"))
-                                      for i in (0, 1)))
+                                      for i in (0, 1)), doubtful=CHURNING)
 
 
 if __name__ == "__main__":
