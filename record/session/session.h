@@ -46,8 +46,7 @@ struct known_programs {
 	size_t nr; /* ever known */
 };
 
-/* Programs of which it was said why they cannot be recorded: hashes of their paths, the last ones.
- */
+/* Programs of which it was said why they cannot be recorded: hashes of the last ones' paths. */
 struct explained_programs {
 #define EXPLAINED 64
 	uint64_t hashes[EXPLAINED];
@@ -114,20 +113,21 @@ struct session {
 	char comm[64];	 /* its name */
 	char named[512]; /* all that session_add_pid() added, for people */
 	size_t nr_named;
-	pid_t command;		   /* started by us: our child; 0: none */
-	bool told_to_end;	   /* we are, by SIGTERM, SIGHUP, or SIGINT twice: in a hurry */
-	uint64_t freed_ns;	   /* when frees that wait for an allocation are checked next */
-	struct helper *helper;	   /* borrowed; NULL: none */
-	uint64_t maps_known_ns;	   /* all mappings made before this time are known */
-	uint64_t time_ns;	   /* of the event before that had a time; frees have none */
-	uint64_t placing_ns;	   /* when attaching the probes began: the recording proper */
-	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, as the trace has them */
-	uint64_t armed_ns;	   /* since when calls count: all probes are in */
-	struct waiting waiting;	   /* for that */
-	bool over;		   /* as in struct process, of those that are not known */
-	uint64_t allocs, frees;	   /* events written */
-	struct tally tally;	   /* the blocks of these */
-	uint64_t stacks_cut;	   /* of these allocations, for lack of room in the buffer */
+	pid_t command;		      /* started by us: our child; 0: none */
+	bool told_to_end;	      /* we are, by SIGTERM, SIGHUP, or SIGINT twice: in a hurry */
+	uint64_t freed_ns;	      /* when frees that wait for an allocation are checked next */
+	struct helper *helper;	      /* borrowed; NULL: none */
+	uint64_t maps_known_ns;	      /* all mappings made before this time are known */
+	uint64_t time_ns;	      /* of the event before that had a time; frees have none */
+	uint64_t placing_ns;	      /* when attaching the probes began: the recording proper */
+	uint64_t start_ns, end_ns;    /* CLOCK_MONOTONIC, as the trace has them */
+	uint64_t armed_ns;	      /* since when calls count: all probes are in */
+	struct waiting waiting;	      /* for that */
+	bool over;		      /* as in struct process, of those that are not known */
+	uint64_t allocs, frees;	      /* events written */
+	struct tally tally;	      /* the blocks of these */
+	struct stack_rest_pace rests; /* of the parts of stacks that no event has */
+	uint64_t stacks_cut;	      /* of these allocations, for lack of room in the buffer */
 	struct session_memory memory;
 	struct session_reach reach;
 	struct overrun_list overruns; /* whose stacks are still to come */

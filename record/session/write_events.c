@@ -138,6 +138,18 @@ static void put_stack(struct session *s, struct process *p, const struct event_a
 	ev->stack_kept_from = view && !(p && p->golang.is_go) ? view->kept_from : 0;
 }
 
+/* What a reader lacks of the stack of @ev, an allocation of @p that is next.  A stack that the user
+ * wants cut shorter stays so. */
+static int put_rest(struct session *s, struct process *p, const struct mlk_event *ev)
+{
+	struct stack_rest *rest;
+
+	if (s->stack_limit != MLK_MAX_STACK || p->golang.is_go)
+		return 0;
+	rest = threads_rest(&p->threads, ev->tid);
+	return rest ? stack_rest_before(rest, &s->rests, &p->target, ev, s->out.writer) : -ENOMEM;
+}
+
 /* @view: where the stack is if not in @e; NULL: there. */
 static int take_alloc(struct session *s, struct process *p, const struct event_alloc *e,
 		      const struct shared_view *view)
@@ -182,6 +194,9 @@ static int take_alloc(struct session *s, struct process *p, const struct event_a
 		return overrun_list_write(&s->overruns, s->out.writer, &ev);
 	if (p && p->interpreter.found)
 		session_put_frames(s, p, &ev, frames);
+	err = p ? put_rest(s, p, &ev) : 0;
+	if (err)
+		return err;
 	s->allocs++;
 	s->stacks_cut += (ev.flags & DWUNW_EVENT_STACK_DEGRADED) != 0;
 	return put(s, &ev);

@@ -238,18 +238,30 @@ static int read_as_owner(const struct target *t, uint64_t addr, void *to, size_t
 	return n == (ssize_t)len ? 0 : -EFAULT;
 }
 
+/* As target_read_memory(), by the helper, which reads so much at once. */
+static int read_by_helper(const struct target *t, uint64_t addr, uint8_t *to, size_t len)
+{
+	const struct helper_task of = task_of(t);
+	int err = 0;
+
+	for (size_t at = 0, piece; at < len && !err; at += piece) {
+		piece = len - at < HELPER_MAX_READ ? len - at : HELPER_MAX_READ;
+		err = helper_read(t->helper, &of, addr + at, to + at, piece);
+	}
+	return err;
+}
+
 int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t len)
 {
 	struct iovec local = {.iov_base = to, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
 	/* not /proc/PID/mem: it is its owner's file, and CAP_SYS_PTRACE does not open those */
 	ssize_t n = process_vm_readv(t->task, &local, 1, &remote, 1, 0);
-	const struct helper_task of = task_of(t);
 	int err = n < 0 ? -errno : n == (ssize_t)len ? 0 : -EFAULT;
 
 	if (!err && target_is_reaped(t))
 		return -ESRCH; /* it may have been another's memory */
 	if (is_refused(t, err))
-		return helper_read(t->helper, &of, addr, to, len);
+		return read_by_helper(t, addr, to, len);
 	return is_denied(err) ? read_as_owner(t, addr, to, len) : err;
 }

@@ -18,6 +18,7 @@ struct thread_entry {
 	bool written;
 	char name[16];	  /* the kernel's TASK_COMM_LEN */
 	char claimed[16]; /* as the thread said */
+	struct stack_rest rest;
 };
 
 static struct thread_entry *slot_of(struct thread_entry *slots, size_t room, uint32_t tid)
@@ -42,6 +43,7 @@ static int grow(struct threads *ts)
 	free(ts->slots);
 	ts->slots = slots;
 	ts->room = room;
+	ts->at = NULL;
 	return 0;
 }
 
@@ -70,9 +72,19 @@ int threads_see(struct threads *ts, uint32_t tid)
 	if (!e)
 		return -ENOMEM;
 	ts->last = tid;
+	ts->at = e;
 	ts->unwritten |= !e->seen;
 	e->seen = true;
 	return 0;
+}
+
+struct stack_rest *threads_rest(struct threads *ts, uint32_t tid)
+{
+	if (threads_see(ts, tid))
+		return NULL;
+	if (tid != ts->last || !ts->at)
+		ts->at = entry_of(ts, ts->last = tid);
+	return ts->at ? &ts->at->rest : NULL;
 }
 
 /* The entry of @tid gets @name, which may be "": to be read. */
@@ -161,8 +173,10 @@ int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, cons
 
 void threads_begin_trace(struct threads *ts)
 {
-	for (size_t i = 0; i < ts->room; i++)
+	for (size_t i = 0; i < ts->room; i++) {
 		ts->slots[i].written = false;
+		ts->slots[i].rest = (struct stack_rest){0};
+	}
 	ts->unwritten = ts->nr > 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "format/writer.h"
+#include "record/target/stack_rest.h"
 #include "record/target/target.h"
 
 struct thread_entry;
@@ -14,13 +15,18 @@ struct thread_entry;
 struct threads {
 	struct thread_entry *slots; /* open addressing by tid */
 	size_t nr, room;
-	uint32_t last;	/* tid seen last: events come in runs of one thread */
-	bool unwritten; /* there are names that the trace does not have yet */
-	bool all;	/* the names of those that are not seen are wanted, too: they are counted */
+	struct thread_entry *at; /* of the tid seen last, or NULL */
+	uint32_t last;		 /* tid seen last: events come in runs of one thread */
+	bool unwritten;		 /* there are names that the trace does not have yet */
+	bool all; /* the names of those that are not seen are wanted, too: they are counted */
 };
 
 /* Note that @tid exists.  Returns 0 or -ENOMEM. */
 int threads_see(struct threads *ts, uint32_t tid);
+
+/* What a reader of the trace has of the stack of @tid; valid until the next call.  NULL: there is
+ * no memory. */
+struct stack_rest *threads_rest(struct threads *ts, uint32_t tid);
 
 /* Note its name.  Returns 0 or -ENOMEM. */
 int threads_name(struct threads *ts, uint32_t tid, const char *name);
@@ -42,7 +48,7 @@ int threads_claim(struct threads *ts, uint32_t tid, const char *name);
 int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, const struct target *of,
 		    uint32_t parent);
 
-/* All names are new to the trace. */
+/* All names and stacks are new to the trace. */
 void threads_begin_trace(struct threads *ts);
 
 /* Put the names that are new into the trace; those not told are read from /proc/PID/task of @t.

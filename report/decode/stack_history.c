@@ -8,9 +8,9 @@
 #include "report/base/array.h"
 #include "report/base/hash_index.h"
 
-#define MAX_THREADS 16384		/* a damaged trace may name any number */
-#define MAX_BYTES   (256u << 20)	/* of all stacks together */
-#define MAX_STACK   (2 * MLK_MAX_STACK) /* of one: a cut stack and what lies above it */
+#define MAX_THREADS 16384	 /* a damaged trace may name any number */
+#define MAX_BYTES   (256u << 20) /* of all stacks together */
+#define MAX_STACK   (4u << 20)	 /* of one: a cut stack and what lies above it */
 
 /* The bytes [addr, end), which are at the end of their room: a stack's end changes seldom. */
 struct image {

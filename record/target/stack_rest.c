@@ -1,0 +1,132 @@
+/* stack_rest.c - see stack_rest.h */
+#include "record/target/stack_rest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+
+#include "unwind/dwunw.h"
+
+#define MOST	  (2u << 20)  /* bytes above an event's stack */
+#define STEP_NS	  125000000u  /* from one stack that is read to the next, in the long run, */
+#define AT_ONCE	  8	      /* and so many without a pause */
+#define FRESH_NS  1000000000u /* a thread's is not read again so soon, */
+#define BROKEN_NS 100000000u  /* unless what lies above is not there */
+
+/* Where the stack begins that holds @sp; 0: that is not known. */
+static uint64_t find_top(const struct target *t, uint64_t sp)
+{
+	const struct mlk_mapping *m;
+	struct maps maps = {0};
+	uint64_t top = 0, strings;
+
+	if (!target_read_maps(t, &maps) && (m = maps_find(&maps, sp)) != NULL)
+		top = m->end;
+	maps_release(&maps);
+	/* The main thread has its arguments and environment there, which are nobody's business. */
+	strings = target_auxv(t, AT_RANDOM);
+	return sp < strings && strings < top ? strings : top;
+}
+
+/* Is @top where a stack may begin whose event ends at @end? */
+static bool is_near(uint64_t top, uint64_t end)
+{
+	return top > end && top - end < MOST;
+}
+
+/* Does a reader continue a cut stack that ends at @end? */
+static bool continues(const struct stack_rest *r, uint64_t end)
+{
+	return r->lo <= end && end < r->hi;
+}
+
+/* May a stack be read at @now_ns?  Then it counts as read. */
+static bool take_turn(struct stack_rest_pace *pace, uint64_t now_ns)
+{
+	const uint64_t saved = (AT_ONCE - 1) * (uint64_t)STEP_NS;
+
+	if (now_ns < pace->due_ns)
+		return false;
+	if (now_ns > saved && pace->due_ns < now_ns - saved)
+		pace->due_ns = now_ns - saved;
+	pace->due_ns += STEP_NS;
+	return true;
+}
+
+/* Put the stack [@from, @to), at @bytes, of the thread of @ev into the trace: in pieces as long as
+ * an event's, the uppermost first, to which each next one is joined. */
+static int write_pieces(const struct mlk_event *ev, const uint8_t *bytes, uint64_t from,
+			uint64_t to, struct mlk_writer *writer)
+{
+	struct mlk_event piece = {.kind = MLK_ALLOC,
+				  .nr_regs = DWUNW_MAX_ARCH_REGS,
+				  .flags = MLK_EVENT_TORN,
+				  .tgid = ev->tgid,
+				  .tid = ev->tid,
+				  .time_ns = ev->time_ns};
+	int err = 0;
+
+	for (uint64_t hi = to, lo; hi > from && !err; hi = lo) {
+		lo = hi - from > MLK_MAX_STACK ? hi - MLK_MAX_STACK : from;
+		piece.regs[MLK_SP_REG] = lo;
+		piece.stack = bytes + (lo - from);
+		piece.stack_len = (uint32_t)(hi - lo);
+		err = mlk_writer_stack(writer, &piece, 1u << MLK_SP_REG);
+		piece.flags |= DWUNW_EVENT_STACK_LIMIT;
+	}
+	return err;
+}
+
+/* Read what lies above @end and put it into the trace, behind all events of before.  Returns as
+ * stack_rest_before(). */
+static int read_rest(struct stack_rest *r, const struct target *t, const struct mlk_event *ev,
+		     uint64_t end, struct mlk_writer *writer)
+{
+	uint64_t from = end & ~7ull, to;
+	uint8_t *bytes;
+	int err = 0;
+
+	/* another thread may have had the number, and a stack elsewhere */
+	if (!is_near(r->top, end))
+		r->top = find_top(t, ev->regs[MLK_SP_REG]);
+	to = r->top & ~7ull; /* a trace's stacks end at a word */
+	if (!is_near(to, end))
+		return 0;
+	bytes = malloc(to - from);
+	if (bytes && !target_read_memory(t, from, bytes, to - from)) {
+		err = mlk_writer_flush(writer);
+		if (!err)
+			err = write_pieces(ev, bytes, from, to, writer);
+		if (!err)
+			err = mlk_writer_flush_others(writer);
+		r->lo = from;
+		r->hi = to;
+		r->whole = true;
+	}
+	free(bytes);
+	return err;
+}
+
+int stack_rest_before(struct stack_rest *r, struct stack_rest_pace *pace, const struct target *t,
+		      const struct mlk_event *ev, struct mlk_writer *writer)
+{
+	const uint64_t sp = ev->regs[MLK_SP_REG], end = sp + ev->stack_len;
+	const bool unbounded = ev->flags & DWUNW_EVENT_STACK_UNBOUNDED;
+	const bool limited = ev->flags & DWUNW_EVENT_STACK_LIMIT;
+	const bool cut = limited || ev->flags & DWUNW_EVENT_STACK_DEGRADED;
+	const bool known = r->whole && continues(r, end);
+	int err = 0;
+
+	if (limited && !unbounded && ev->time_ns >= r->read_ns + (known ? FRESH_NS : BROKEN_NS) &&
+	    take_turn(pace, ev->time_ns)) {
+		r->read_ns = ev->time_ns;
+		err = read_rest(r, t, ev, end, writer);
+	}
+	/* as a reader does, see report/decode/stack_history.c */
+	if (!cut || !continues(r, end)) {
+		r->hi = end;
+		r->whole = !cut && !unbounded;
+	}
+	r->lo = sp;
+	return err;
+}

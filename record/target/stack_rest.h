@@ -1,0 +1,40 @@
+/* stack_rest.h - what lies above a stack that was cut because it was too long for an event
+ *
+ * A reader continues such a stack with what the trace has of the thread's stack from before.  Where
+ * a thread came so deep in one step that a part in between is in no event, the recorder reads it
+ * from the thread's memory, some milliseconds later, and puts it into the trace.
+ */
+#ifndef RECORD_STACK_REST_H
+#define RECORD_STACK_REST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/writer.h"
+#include "record/target/target.h"
+
+/* Of one thread: what a reader of the trace has of its stack, [lo, hi).  All zero: nothing. */
+struct stack_rest {
+	uint64_t lo, hi;
+	uint64_t top;	  /* where its stack begins; 0: that was not looked up */
+	uint64_t read_ns; /* when it was read last, or could not be; as times of events */
+	bool whole;	  /* hi is where the stack begins */
+};
+
+/* How often the stacks of all threads of a recording may be read.  All zero: none was. */
+struct stack_rest_pace {
+	uint64_t due_ns;
+};
+
+/*
+ * @ev, an MLK_ALLOC of the thread @r of @t on the stack that the kernel gave the thread, comes into
+ * the trace next.  If it was cut, with DWUNW_EVENT_STACK_LIMIT, and no reader could continue it by
+ * what came before, or that was read a second ago, put there what lies above it, at most 2 MiB. The
+ * thread goes on meanwhile.  What cannot be read is left out: the stack is then told as cut.
+ *
+ * Returns 0 or what the writer returned.
+ */
+int stack_rest_before(struct stack_rest *r, struct stack_rest_pace *pace, const struct target *t,
+		      const struct mlk_event *ev, struct mlk_writer *writer);
+
+#endif
