@@ -97,10 +97,10 @@ def parse_totals(text):
 
 
 def cut_stacks(text):
-    """The stacks that the report says to be incomplete because the machine was busy: what is older than its
-    event is what a stack that was cut has left behind."""
+    """The stacks that the report says to be incomplete because the machine was busy: what is from another
+    moment is what a stack that was cut has left behind."""
     return sum(number(nr) for nr in re.findall(
-        r"incomplete, (?:cut while the buffer was filling up|bytes older than the event): ([\d,]+)$", text, re.M))
+        r"incomplete, (?:cut while the buffer was filling up|bytes from another moment): ([\d,]+)$", text, re.M))
 
 
 def parse_tree(text):

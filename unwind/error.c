@@ -32,7 +32,7 @@ const char *dwunw_status_text(enum dwunw_status status)
 		[DWUNW_STATUS_NO_CFI] = "no unwind information",
 		[DWUNW_STATUS_BAD_MEMORY] = "address outside of the stack",
 		[DWUNW_STATUS_FRAME_LIMIT] = "too many frames",
-		[DWUNW_STATUS_STALE] = "bytes older than the event",
+		[DWUNW_STATUS_STALE] = "bytes from another moment",
 		[DWUNW_STATUS_DEGRADED] = "cut while the buffer was filling up",
 		[DWUNW_STATUS_NOT_CODE] = "return address outside of all code",
 	};

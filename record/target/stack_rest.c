@@ -1,13 +1,13 @@
 /* stack_rest.c - see stack_rest.h */
 #include "record/target/stack_rest.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 
 #include "unwind/dwunw.h"
 
 #define MOST	  (2u << 20)  /* bytes above an event's stack */
+#define KEPT	  (4u << 20)  /* bytes of a thread's stack that a report keeps */
 #define STEP_NS	  125000000u  /* from one stack that is read to the next, in the long run, */
 #define AT_ONCE	  8	      /* and so many without a pause */
 #define FRESH_NS  1000000000u /* a thread's is not read again so soon, */
@@ -34,10 +34,10 @@ static bool is_near(uint64_t top, uint64_t end)
 	return top > end && top - end < MOST;
 }
 
-/* Does a reader continue a cut stack that ends at @end? */
-static bool continues(const struct stack_rest *r, uint64_t end)
+/* Does a reader continue a cut stack [@sp, @end)?  See report/decode/stack_history.c. */
+static bool continues(const struct stack_rest *r, uint64_t sp, uint64_t end)
 {
-	return r->lo <= end && end < r->hi;
+	return r->lo <= end && end < r->hi && r->hi - sp <= KEPT;
 }
 
 /* May a stack be read at @now_ns?  Then it counts as read. */
@@ -101,10 +101,18 @@ static int read_rest(struct stack_rest *r, const struct target *t, const struct 
 			err = mlk_writer_flush_others(writer);
 		r->lo = from;
 		r->hi = to;
-		r->whole = true;
+		r->whole = r->was_read = true;
 	}
 	free(bytes);
 	return err;
+}
+
+/* Is the rest of a cut stack [@sp, @end) to be read, at @now_ns, if all stacks allow? */
+static bool is_due(const struct stack_rest *r, uint64_t sp, uint64_t end, uint64_t now_ns)
+{
+	if (!r->whole || !continues(r, sp, end))
+		return now_ns >= r->read_ns + BROKEN_NS;
+	return r->was_read && now_ns >= r->read_ns + FRESH_NS;
 }
 
 int stack_rest_before(struct stack_rest *r, struct stack_rest_pace *pace, const struct target *t,
@@ -114,18 +122,18 @@ int stack_rest_before(struct stack_rest *r, struct stack_rest_pace *pace, const 
 	const bool unbounded = ev->flags & DWUNW_EVENT_STACK_UNBOUNDED;
 	const bool limited = ev->flags & DWUNW_EVENT_STACK_LIMIT;
 	const bool cut = limited || ev->flags & DWUNW_EVENT_STACK_DEGRADED;
-	const bool known = r->whole && continues(r, end);
 	int err = 0;
 
-	if (limited && !unbounded && ev->time_ns >= r->read_ns + (known ? FRESH_NS : BROKEN_NS) &&
+	if (limited && !unbounded && is_due(r, sp, end, ev->time_ns) &&
 	    take_turn(pace, ev->time_ns)) {
 		r->read_ns = ev->time_ns;
 		err = read_rest(r, t, ev, end, writer);
 	}
-	/* as a reader does, see report/decode/stack_history.c */
-	if (!cut || !continues(r, end)) {
+	/* as a reader does */
+	if (!cut || !continues(r, sp, end)) {
 		r->hi = end;
 		r->whole = !cut && !unbounded;
+		r->was_read = false;
 	}
 	r->lo = sp;
 	return err;

@@ -18,7 +18,8 @@ struct stack_rest {
 	uint64_t lo, hi;
 	uint64_t top;	  /* where its stack begins; 0: that was not looked up */
 	uint64_t read_ns; /* when it was read last, or could not be; as times of events */
-	bool whole;	  /* hi is where the stack begins */
+	bool whole;	  /* hi is where the stack begins, */
+	bool was_read;	  /* and part of that was read */
 };
 
 /* How often the stacks of all threads of a recording may be read.  All zero: none was. */
@@ -27,9 +28,9 @@ struct stack_rest_pace {
 };
 
 /*
- * @ev, an MLK_ALLOC of the thread @r of @t on the stack that the kernel gave the thread, comes into
- * the trace next.  If it was cut, with DWUNW_EVENT_STACK_LIMIT, and no reader could continue it by
- * what came before, or that was read a second ago, put there what lies above it, at most 2 MiB. The
+ * @ev, an MLK_ALLOC of the thread @r of @t, is next in the trace.  If its stack was cut, with
+ * DWUNW_EVENT_STACK_LIMIT, and a reader has nothing to continue it, or only what was read a second
+ * ago, put what lies above it into the trace before: at most 2 MiB, and as @pace allows.  The
  * thread goes on meanwhile.  What cannot be read is left out: the stack is then told as cut.
  *
  * Returns 0 or what the writer returned.

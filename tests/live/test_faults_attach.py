@@ -126,7 +126,7 @@ class SnapshotTest(FaultCase):
         self.assertEqual(len(whole), 2)
         cut, totals, report = self.paths("--stack-size=128")
         self.assertEqual((totals.complete, totals.of), (0, 5))
-        self.assertIn("bytes older than the event: 5", report)
+        self.assertIn("bytes from another moment: 5", report)
         self.assertEqual({frames[1:]: size for frames, size in cut.items()}, whole)
         self.assertEqual({frames[0] for frames in cut}, {"[incomplete]"})
 

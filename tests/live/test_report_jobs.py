@@ -54,7 +54,7 @@ class ReportJobsTest(Case):
         """What lies above them is in chunks that other threads read."""
         trace, _ = self.trace_of("--stack-size", "1K")
         shown = self.same_with_any_number(trace, "--format=json")
-        self.assertIn("bytes older than the event", shown.out)
+        self.assertIn("bytes from another moment", shown.out)
         self.same_with_any_number(trace, "--format=heaptrack")
 
     def test_a_damaged_trace_is_told_of_the_same(self):
