@@ -153,26 +153,29 @@ static int flush_beside(struct mlk_writer *w, struct mlk_beside *b)
 	return mlk_beside_take(b, &h, &payload) ? mlk_writer_put(w, &h, &payload) : 0;
 }
 
-static int add_beside(struct mlk_writer *w, struct mlk_beside *b, const struct mlk_event *event,
-		      const struct mlk_overrun *overrun)
+static int add_beside(struct mlk_writer *w, struct mlk_beside *b, const struct mlk_filter *filter,
+		      const struct mlk_event *event, const struct mlk_overrun *overrun)
 {
-	int err = mlk_beside_add(b, &w->events.filter, event, overrun);
+	int err = mlk_beside_add(b, filter, event, overrun);
 
 	return !err && mlk_beside_full(b) ? flush_beside(w, b) : err;
 }
 
 int mlk_writer_stack(struct mlk_writer *w, const struct mlk_event *stack, uint64_t known)
 {
+	struct mlk_filter filter = w->events.filter;
 	struct mlk_event event = *stack;
 
 	event.addr = 0;
 	event.size = known;
-	return add_beside(w, &w->stacks, &event, NULL);
+	if (known == 1u << MLK_SP_REG && filter.mode == MLK_STACK_FILTERED)
+		filter.mode = MLK_STACK_REDACTED; /* no function's frame begins there */
+	return add_beside(w, &w->stacks, &filter, &event, NULL);
 }
 
 int mlk_writer_overrun(struct mlk_writer *w, const struct mlk_overrun *overrun)
 {
-	return add_beside(w, &w->overruns, &overrun->at, overrun);
+	return add_beside(w, &w->overruns, &w->events.filter, &overrun->at, overrun);
 }
 
 int mlk_writer_event(struct mlk_writer *w, const struct mlk_event *event)

@@ -69,7 +69,8 @@ int mlk_writer_module(struct mlk_writer *w, const struct mlk_id *id, const char 
 /*
  * What a thread was doing at some moment, which gave out no block: of @stack, an MLK_ALLOC, tgid,
  * tid, time, flags, registers and stack count.  @known: bit r says that regs[r] holds a value; the
- * others are 0.  It is in @stack's size in the trace.
+ * others are 0.  It is in @stack's size in the trace.  If that is the stack pointer alone, it is a
+ * piece of a stack, of which no first bytes are kept.  Flush between such and others.
  *
  * Stacks are kept until the next mlk_writer_flush_others().  Returns as the calls above.
  */

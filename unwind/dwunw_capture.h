@@ -42,7 +42,7 @@ enum dwunw_frame_flag {
 	DWUNW_FRAME_FLAG_SIGNAL = 1 << 1,
 	/* set on the last frame found of a stack that is not complete */
 	DWUNW_FRAME_FLAG_PARTIAL = 1 << 2,
-	/* it was found by bytes that are older than the event, as all frames after it */
+	/* it was found by bytes from another moment, as all frames after it */
 	DWUNW_FRAME_FLAG_STALE = 1 << 3,
 	/* it was found by a guess, or through a frame that was: it may be no caller at all */
 	DWUNW_FRAME_FLAG_GUESSED = 1 << 4,
@@ -73,7 +73,7 @@ enum dwunw_status {
 	DWUNW_STATUS_BAD_MEMORY, /* needed an address that is not in the stack, or the CFA went back
 				  */
 	DWUNW_STATUS_FRAME_LIMIT, /* more frames than the caller has room for */
-	DWUNW_STATUS_STALE,    /* came to the outermost frame, but by bytes older than the event */
+	DWUNW_STATUS_STALE,    /* came to the outermost frame, but by bytes from another moment */
 	DWUNW_STATUS_NOT_CODE, /* the word where the return address should be is in no executable
 				  mapping, and no frame: the stack went on elsewhere */
 	DWUNW_STATUS_DEGRADED, /* as TRUNCATED, of a stack with DWUNW_EVENT_STACK_DEGRADED */
@@ -103,8 +103,8 @@ enum dwunw_sample_flag {
 struct dwunw_sample {
 	const struct dwunw_regset *regs;
 	const struct dwunw_stack *stack;
-	/* The lowest address whose byte is older than the event, as all above it, such as a picture
-	 * of the stack that was taken earlier; UINT64_MAX if there is none. */
+	/* The lowest address whose byte is not from the moment of the event, as all above it, a
+	 * picture of the stack that was taken earlier; UINT64_MAX if there is none. */
 	uint64_t stale_from;
 	/* Of the thread and of no other, or NULL.  It is changed to hold this stack. */
 	struct dwunw_history *history;

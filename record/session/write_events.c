@@ -215,6 +215,8 @@ static int take_life(struct session *s, struct process *p, const struct event_sm
 		children_announce(s, (pid_t)ev->tgid, (pid_t)e->addr);
 	if (!p || e->head.type == EVENT_FORK)
 		return 0;
+	if (e->head.type == EVENT_EXEC)
+		threads_forget_stacks(&p->threads);
 	if (!s->backend->probes) {
 		/* there are no probes that another program would need */
 	} else if (e->head.type == EVENT_EXEC) {

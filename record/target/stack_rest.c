@@ -13,19 +13,21 @@
 #define FRESH_NS  1000000000u /* a thread's is not read again so soon, */
 #define BROKEN_NS 100000000u  /* unless what lies above is not there */
 
-/* Where the stack begins that holds @sp; 0: that is not known. */
-static uint64_t find_top(const struct target *t, uint64_t sp)
+/* Where the stack that holds @sp begins, if it is the main thread's: not above what the arguments
+ * and the environment are, which are nobody's business.  0: it is not, or that is not known. */
+static uint64_t find_main_top(const struct target *t, uint64_t sp)
 {
+	const uint64_t strings = target_auxv(t, AT_RANDOM); /* right below these */
 	const struct mlk_mapping *m;
 	struct maps maps = {0};
-	uint64_t top = 0, strings;
+	bool same;
 
-	if (!target_read_maps(t, &maps) && (m = maps_find(&maps, sp)) != NULL)
-		top = m->end;
+	if (target_read_maps(t, &maps))
+		return 0;
+	m = maps_find(&maps, sp);
+	same = m && m == maps_find(&maps, strings);
 	maps_release(&maps);
-	/* The main thread has its arguments and environment there, which are nobody's business. */
-	strings = target_auxv(t, AT_RANDOM);
-	return sp < strings && strings < top ? strings : top;
+	return same && sp < strings ? strings : 0;
 }
 
 /* Is @top where a stack may begin whose event ends at @end? */
@@ -82,27 +84,23 @@ static int write_pieces(const struct mlk_event *ev, const uint8_t *bytes, uint64
 static int read_rest(struct stack_rest *r, const struct target *t, const struct mlk_event *ev,
 		     uint64_t end, struct mlk_writer *writer)
 {
-	uint64_t from = end & ~7ull, to;
-	uint8_t *bytes;
+	const uint64_t from = end & ~7ull, to = r->top & ~7ull; /* a trace's stacks end at a word */
+	uint8_t *bytes = malloc(to - from);
 	int err = 0;
 
-	/* another thread may have had the number, and a stack elsewhere */
-	if (!is_near(r->top, end))
-		r->top = find_top(t, ev->regs[MLK_SP_REG]);
-	to = r->top & ~7ull; /* a trace's stacks end at a word */
-	if (!is_near(to, end))
+	if (!bytes || target_read_memory(t, from, bytes, to - from)) {
+		r->top = 0; /* it has ended, or has another stack by now */
+		free(bytes);
 		return 0;
-	bytes = malloc(to - from);
-	if (bytes && !target_read_memory(t, from, bytes, to - from)) {
-		err = mlk_writer_flush(writer);
-		if (!err)
-			err = write_pieces(ev, bytes, from, to, writer);
-		if (!err)
-			err = mlk_writer_flush_others(writer);
-		r->lo = from;
-		r->hi = to;
-		r->whole = r->was_read = true;
 	}
+	err = mlk_writer_flush(writer);
+	if (!err)
+		err = write_pieces(ev, bytes, from, to, writer);
+	if (!err)
+		err = mlk_writer_flush_others(writer);
+	r->lo = from;
+	r->hi = to;
+	r->whole = r->was_read = true;
 	free(bytes);
 	return err;
 }
@@ -124,16 +122,19 @@ int stack_rest_before(struct stack_rest *r, struct stack_rest_pace *pace, const 
 	const bool cut = limited || ev->flags & DWUNW_EVENT_STACK_DEGRADED;
 	int err = 0;
 
-	if (limited && !unbounded && is_due(r, sp, end, ev->time_ns) &&
-	    take_turn(pace, ev->time_ns)) {
+	if (limited && !unbounded && is_due(r, sp, end, ev->time_ns)) {
 		r->read_ns = ev->time_ns;
-		err = read_rest(r, t, ev, end, writer);
+		if (!r->top)
+			r->top = find_main_top(t, sp);
+		if (is_near(r->top, end) && take_turn(pace, ev->time_ns))
+			err = read_rest(r, t, ev, end, writer);
 	}
 	/* as a reader does */
 	if (!cut || !continues(r, sp, end)) {
 		r->hi = end;
 		r->whole = !cut && !unbounded;
 		r->was_read = false;
+		r->top = r->whole ? end : r->top;
 	}
 	r->lo = sp;
 	return err;

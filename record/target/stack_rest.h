@@ -16,7 +16,7 @@
 /* Of one thread: what a reader of the trace has of its stack, [lo, hi).  All zero: nothing. */
 struct stack_rest {
 	uint64_t lo, hi;
-	uint64_t top;	  /* where its stack begins; 0: that was not looked up */
+	uint64_t top; /* where its stack begins: the end of one that was not cut; 0: not known */
 	uint64_t read_ns; /* when it was read last, or could not be; as times of events */
 	bool whole;	  /* hi is where the stack begins, */
 	bool was_read;	  /* and part of that was read */

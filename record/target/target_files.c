@@ -225,8 +225,8 @@ uint64_t target_auxv(const struct target *t, uint64_t type)
 	return 0;
 }
 
-/* As target_read_memory(), as the process's owner. */
-static int read_as_owner(const struct target *t, uint64_t addr, void *to, size_t len)
+/* As target_read_memory(), from the file of its memory, if that can be opened. */
+static int read_opened(const struct target *t, uint64_t addr, void *to, size_t len)
 {
 	int fd = target_open_file(t, HELPER_MEM);
 	ssize_t n;
@@ -242,8 +242,11 @@ static int read_as_owner(const struct target *t, uint64_t addr, void *to, size_t
 static int read_by_helper(const struct target *t, uint64_t addr, uint8_t *to, size_t len)
 {
 	const struct helper_task of = task_of(t);
-	int err = 0;
+	int err = len > HELPER_MAX_READ ? read_opened(t, addr, to, len) : -EACCES;
 
+	if (!is_denied(err))
+		return err;
+	err = 0;
 	for (size_t at = 0, piece; at < len && !err; at += piece) {
 		piece = len - at < HELPER_MAX_READ ? len - at : HELPER_MAX_READ;
 		err = helper_read(t->helper, &of, addr + at, to + at, piece);
@@ -263,5 +266,5 @@ int target_read_memory(const struct target *t, uint64_t addr, void *to, size_t l
 		return -ESRCH; /* it may have been another's memory */
 	if (is_refused(t, err))
 		return read_by_helper(t, addr, to, len);
-	return is_denied(err) ? read_as_owner(t, addr, to, len) : err;
+	return is_denied(err) ? read_opened(t, addr, to, len) : err;
 }

@@ -160,6 +160,7 @@ int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, cons
 {
 	struct thread_entry *known = parent ? entry_of(from, parent) : NULL;
 	char name[sizeof(known->name)] = "";
+	struct thread_entry *e;
 
 	if (!tid || !parent)
 		return 0;
@@ -168,15 +169,24 @@ int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, cons
 	if (!known->name[0])
 		read_name(known, of);
 	memcpy(name, known->name, sizeof(name));
-	return set_name(ts, tid, name) ? 0 : -ENOMEM;
+	e = set_name(ts, tid, name);
+	if (!e)
+		return -ENOMEM;
+	e->rest = (struct stack_rest){0};
+	return 0;
+}
+
+void threads_forget_stacks(struct threads *ts)
+{
+	for (size_t i = 0; i < ts->room; i++)
+		ts->slots[i].rest = (struct stack_rest){0};
 }
 
 void threads_begin_trace(struct threads *ts)
 {
-	for (size_t i = 0; i < ts->room; i++) {
+	threads_forget_stacks(ts);
+	for (size_t i = 0; i < ts->room; i++)
 		ts->slots[i].written = false;
-		ts->slots[i].rest = (struct stack_rest){0};
-	}
 	ts->unwritten = ts->nr > 0;
 }
 

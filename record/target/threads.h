@@ -43,10 +43,13 @@ const char *threads_find(const struct threads *ts, uint32_t tid);
 int threads_claim(struct threads *ts, uint32_t tid, const char *name);
 
 /* Note that thread @tid of @ts was started by thread @parent of @from (perhaps the same), which are
- * those of process @of: it has its name, and none of a thread that had the same number before.
+ * those of process @of: it has its name, and nothing of a thread that had the same number before.
  * Returns 0 or -ENOMEM. */
 int threads_inherit(struct threads *ts, uint32_t tid, struct threads *from, const struct target *of,
 		    uint32_t parent);
+
+/* A reader has no stacks of these threads any more: the process runs another program. */
+void threads_forget_stacks(struct threads *ts);
 
 /* All names and stacks are new to the trace. */
 void threads_begin_trace(struct threads *ts);

@@ -85,6 +85,16 @@ static bool make_image_room(struct stack_history *p, struct image *image, uint64
 	return true;
 }
 
+/* Nothing is known of the thread's stack, and its memory is another's. */
+static void release(struct stack_history *p, struct image *image)
+{
+	p->bytes -= image->room;
+	free(image->bytes);
+	image->bytes = NULL;
+	image->room = 0;
+	image->addr = image->end;
+}
+
 static bool is_forgotten(const struct stack_history *p, uint32_t tgid)
 {
 	for (size_t i = 0; i < p->nr_forgotten; i++)
@@ -162,7 +172,7 @@ void stack_history_forget(struct stack_history *p, uint32_t tgid)
 {
 	for (size_t i = 0; i < p->nr; i++)
 		if (p->all[i].tgid == tgid)
-			p->all[i].addr = p->all[i].end;
+			release(p, &p->all[i]);
 	if (p->before && !is_forgotten(p, tgid))
 		(void)array_append(&p->forgotten, &p->nr_forgotten, &p->forgotten_room, &tgid,
 				   sizeof(tgid));
@@ -181,8 +191,7 @@ static bool keep_image(void *arg, void *thing)
 
 	if (image->tgid != ended->tgid)
 		return true;
-	ended->history->bytes -= image->room;
-	free(image->bytes);
+	release(ended->history, image);
 	return false;
 }
 

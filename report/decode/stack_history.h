@@ -27,13 +27,13 @@ int stack_history_new(struct stack_history **out, stack_history_before *before, 
  * Keep the stack of @event, an ALLOC in the order of the trace or a record of MLK_RECORD_STACK,
  * which has stack_same_from UINT64_MAX.  Without room for it, it is forgotten.
  *
- * Returns true when bytes above it are available that are older: then *@stack is @event's with
+ * Returns true when bytes above it are available, of another moment: then *@stack is @event's with
  * those, which begin at *@stale_from; valid until the next call.
  */
 bool stack_history_pop(struct stack_history *previous, const struct mlk_event *event,
 		       struct dwunw_stack *stack, uint64_t *stale_from);
 
-/* Forget the stacks of all threads of process @tgid: it runs another program. */
+/* Forget the stacks of all threads of process @tgid: it runs another program, or has ended. */
 void stack_history_forget(struct stack_history *previous, uint32_t tgid);
 
 /* Release what is kept of process @tgid, which has ended, where there was nothing before. */

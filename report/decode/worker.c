@@ -101,7 +101,7 @@ static int read_event(struct worker *worker, const struct mlk_event *event, stru
 	int err = 0;
 
 	/* A new process may have the number of one that has ended. */
-	if (event->kind == MLK_EXEC || event->kind == MLK_FORK)
+	if (event->kind == MLK_EXEC || event->kind == MLK_FORK || event->kind == MLK_EXIT)
 		event_unwinder_forget(worker->capture, event->tgid);
 	if (event->kind == MLK_ALLOC)
 		err = event_unwinder_stack(worker->capture, event, &stack);

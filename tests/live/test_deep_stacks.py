@@ -8,7 +8,7 @@ from backends import both_backends
 from mleaktest import LONG, Case, chunk_starts, parse_folded, wait_until
 
 CALLS, BLOCKS, SIZE = 47, 23, 47
-STACKS = 9  # the type of a chunk
+EVENTS, STACKS = 4, 9  # types of chunks
 AT_ONCE, A_SECOND = 8, 8  # times that stacks are read: so many without a pause, and in the long run
 PROGRAM = b"""
 #include <pthread.h>
@@ -61,6 +61,8 @@ ALONE static void wide(void)
 }
 ALONE static void *in_thread(void *arg)
 {
+	if (*(char *)arg != 'f')
+		pass_by(1);
 	if (*(char *)arg == 'w')
 		wide();
 	else
@@ -73,7 +75,6 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	go = argv[2];
-	pass_by(1);
 	if (*argv[1] == 'r') {
 		for (rounds = 500; rounds; rounds--) {
 			pass_by(59);
@@ -103,17 +104,19 @@ class DeepStacksTest(Case):
         return self.start_mleak("record", "-o", self.trace, *options, "--", self.path("program"), words[0],
                                 self.path("go"), *words[1:])
 
-    def stacks_read(self):
-        """How often a thread's stack was read for the trace."""
+    def chunks(self, kind):
         if not os.path.exists(self.trace):
             return 0
         with open(self.trace, "rb") as trace:
             data = trace.read()
-        return sum(data[at + 12:at + 14] == bytes([STACKS, 0]) for at in chunk_starts(data))
+        return sum(data[at + 12:at + 14] == bytes([kind, 0]) for at in chunk_starts(data))
+
+    def stacks_read(self):
+        """How often a thread's stack was read for the trace."""
+        return self.chunks(STACKS)
 
     def finish_it(self, mleak, read=True):
-        if read:
-            wait_until(self.stacks_read, "no stack of a thread is in the trace")
+        wait_until(lambda: self.chunks(STACKS if read else EVENTS), "the trace has no such chunk")
         self.write("go", b"")
         result = self.finish(mleak)
         self.assertEqual(result.status, 0, result.err)
@@ -136,10 +139,21 @@ class DeepStacksTest(Case):
         stacks = self.recorded("deep")
         self.assert_callers(stacks, "main", "in_thread", *CALLS * ["descend"], "at_the_end", "leak_later")
 
+    def test_where_the_stack_begins_is_in_no_event(self):
+        """None was so short that it was not cut."""
+        self.assert_callers(self.recorded("first"), "main", "in_thread", *CALLS * ["descend"], "at_the_end",
+                            "leak_later")
+
     def test_deep_calls_of_a_thread(self):
         stacks = self.recorded("deep", "thread")
         self.assert_callers(stacks, "start_thread", "in_thread", *CALLS * ["descend"], "at_the_end",
                             "leak_later")
+
+    def test_a_thread_whose_stack_begins_somewhere(self):
+        """Above it is memory that is nobody's business."""
+        for frames in self.recorded("first", "thread", read=False):
+            self.assertEqual(frames[:2], ["[incomplete]", "descend"])
+        self.assertEqual(self.stacks_read(), 0)
 
     def test_a_frame_of_which_nothing_was_touched(self):
         self.assert_callers(self.recorded("wide"), "main", "in_thread", "wide", "at_the_end", "leak_later")

@@ -11,7 +11,7 @@
 
 /* What a pc is looked up as, apart from its value. */
 #define DWUNW_PC_RETURN ((uint32_t)1 << 30) /* a return address: the call is before it */
-#define DWUNW_PC_STALE	((uint32_t)1 << 31) /* found by bytes older than the event */
+#define DWUNW_PC_STALE	((uint32_t)1 << 31) /* found by bytes from another moment */
 #define DWUNW_PC_AS	(DWUNW_PC_RETURN | DWUNW_PC_STALE)
 #define DWUNW_PC_SHIFT	30
 

@@ -88,7 +88,7 @@ static bool same_state(const struct dwunw_walk *a, const struct dwunw_walk *b)
 	return true;
 }
 
-/* dwunw_step(), that also finds out whether bytes older than the event had to do with it. */
+/* dwunw_step(), that also finds out whether bytes from another moment had to do with it. */
 static int step(struct full *f, const struct dwunw_cfi_row *row)
 {
 	const struct dwunw_sample *s = f->pass->sample;
