@@ -3,9 +3,10 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 
-from mleaktest import wait_until
+from mleaktest import descendants, wait_until
 
 ROW = re.compile(r"^ +([\d.,]+ \w+) +([-+]?[\d.,]+ \w+)/s +([\d,]+) +([\d.]+)% +([\d.]+ \w+)  (.*?)  (\S.*)$")
 
@@ -21,7 +22,18 @@ class Terminal:
         line = " ".join("'%s'" % word for word in command)
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", "30", "-c", case.dir,
                   "trap : INT; %s; echo $? >%s.new; mv %s.new %s; exec sleep 600" % ((line,) + (self.done,) * 3))
-        case.addCleanup(self.tmux, "kill-server")
+        case.addCleanup(self.end)
+
+    def end(self):
+        """End all that runs there.  A hangup alone is not enough: at its end LeakSanitizer waits for ever
+        for a helper of its own that the hangup has ended."""
+        pane = int(self.tmux("list-panes", "-F", "#{pane_pid}"))
+        for pid in descendants(pane):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # ended meanwhile
+        self.tmux("kill-server")
 
     def tmux(self, *args):
         env = {**os.environ, "LC_ALL": "C.UTF-8"}
