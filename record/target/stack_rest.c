@@ -13,8 +13,8 @@
 #define FRESH_NS  1000000000u /* a thread's is not read again so soon, */
 #define BROKEN_NS 100000000u  /* unless what lies above is not there */
 
-/* Where the stack that holds @sp begins, if it is the main thread's: not above what the arguments
- * and the environment are, which are nobody's business.  0: it is not, or that is not known. */
+/* Where the main thread's stack begins, which holds @sp: not above its arguments and environment,
+ * which are nobody's business.  0: @sp is elsewhere, or that is not known. */
 static uint64_t find_main_top(const struct target *t, uint64_t sp)
 {
 	const uint64_t strings = target_auxv(t, AT_RANDOM); /* right below these */
@@ -124,8 +124,10 @@ int stack_rest_before(struct stack_rest *r, struct stack_rest_pace *pace, const 
 
 	if (limited && !unbounded && is_due(r, sp, end, ev->time_ns)) {
 		r->read_ns = ev->time_ns;
-		if (!r->top)
+		if (!r->top && !r->looked && ev->tid == ev->tgid) {
 			r->top = find_main_top(t, sp);
+			r->looked = true;
+		}
 		if (is_near(r->top, end) && take_turn(pace, ev->time_ns))
 			err = read_rest(r, t, ev, end, writer);
 	}

@@ -20,6 +20,7 @@ struct stack_rest {
 	uint64_t read_ns; /* when it was read last, or could not be; as times of events */
 	bool whole;	  /* hi is where the stack begins, */
 	bool was_read;	  /* and part of that was read */
+	bool looked;	  /* for the top of a main thread's stack */
 };
 
 /* How often the stacks of all threads of a recording may be read.  All zero: none was. */
