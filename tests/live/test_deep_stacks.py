@@ -146,8 +146,9 @@ class DeepStacksTest(Case):
 
     def test_deep_calls_of_a_thread(self):
         stacks = self.recorded("deep", "thread")
-        self.assert_callers(stacks, "start_thread", "in_thread", *CALLS * ["descend"], "at_the_end",
-                            "leak_later")
+        self.assert_callers(stacks, "in_thread", *CALLS * ["descend"], "at_the_end", "leak_later")
+        for frames in stacks:  # and the C library's that called it, which may have no name
+            self.assertGreater(frames.index("in_thread"), 1)
 
     def test_a_thread_whose_stack_begins_somewhere(self):
         """Above it is memory that is nobody's business."""
