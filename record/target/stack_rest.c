@@ -2,16 +2,18 @@
 #include "record/target/stack_rest.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 
 #include "unwind/dwunw.h"
 
-#define MOST	  (2u << 20)  /* bytes above an event's stack */
-#define KEPT	  (4u << 20)  /* bytes of a thread's stack that a report keeps */
-#define STEP_NS	  125000000u  /* from one stack that is read to the next, in the long run, */
-#define AT_ONCE	  8	      /* and so many without a pause */
-#define FRESH_NS  1000000000u /* a thread's is not read again so soon, */
-#define BROKEN_NS 100000000u  /* unless what lies above is not there */
+#define MOST	  (2u << 20) /* bytes above an event's stack */
+#define KEPT	  (4u << 20) /* bytes of a thread's stack that a report keeps */
+#define STEP_NS	  125000000u /* from one stack that is read to the next, in the long run, */
+#define AT_ONCE	  8	     /* and so many without a pause */
+#define SEAM	  32	     /* words by which the same calls are recognised */
+#define FRESH_NS  250000000u /* a thread's is not read again so soon, */
+#define BROKEN_NS 100000000u /* unless what lies above is not there */
 
 /* Where the main thread's stack begins, which holds @sp: not above its arguments and environment,
  * which are nobody's business.  0: @sp is elsewhere, or that is not known. */
@@ -79,28 +81,46 @@ static int write_pieces(const struct mlk_event *ev, const uint8_t *bytes, uint64
 	return err;
 }
 
+/* Is the thread still in the calls of @ev, whose stack is @now by now?  Calls that have not
+ * returned leave their words as they are.  So the uppermost must be equal; zeros tell nothing, and
+ * those of the lowest quarter may well have returned. */
+static bool same_calls(const struct mlk_event *ev, const uint8_t *now)
+{
+	unsigned int left = SEAM;
+
+	for (size_t at = ev->stack_len; left && at >= ev->stack_len / 4 + 8; at -= 8) {
+		if (memcmp(ev->stack + at - 8, now + at - 8, 8) != 0)
+			return false;
+		left -= memcmp(now + at - 8, "\0\0\0\0\0\0\0", 8) != 0;
+	}
+	return true;
+}
+
 /* Read what lies above @end and put it into the trace, behind all events of before.  Returns as
  * stack_rest_before(). */
 static int read_rest(struct stack_rest *r, const struct target *t, const struct mlk_event *ev,
 		     uint64_t end, struct mlk_writer *writer)
 {
+	const uint64_t sp = ev->regs[MLK_SP_REG];
 	const uint64_t from = end & ~7ull, to = r->top & ~7ull; /* a trace's stacks end at a word */
-	uint8_t *bytes = malloc(to - from);
+	uint8_t *bytes = malloc(to - sp);
 	int err = 0;
 
-	if (!bytes || target_read_memory(t, from, bytes, to - from)) {
+	if (!bytes || target_read_memory(t, sp, bytes, to - sp)) {
 		r->top = 0; /* it has ended, or has another stack by now */
 		free(bytes);
 		return 0;
 	}
-	err = mlk_writer_flush(writer);
-	if (!err)
-		err = write_pieces(ev, bytes, from, to, writer);
-	if (!err)
-		err = mlk_writer_flush_others(writer);
-	r->lo = from;
-	r->hi = to;
-	r->whole = r->was_read = true;
+	if (same_calls(ev, bytes)) {
+		err = mlk_writer_flush(writer);
+		if (!err)
+			err = write_pieces(ev, bytes + (from - sp), from, to, writer);
+		if (!err)
+			err = mlk_writer_flush_others(writer);
+		r->lo = from;
+		r->hi = to;
+		r->whole = r->was_read = true;
+	}
 	free(bytes);
 	return err;
 }

@@ -30,9 +30,10 @@ struct stack_rest_pace {
 
 /*
  * @ev, an MLK_ALLOC of the thread @r of @t, is next in the trace.  If its stack was cut, with
- * DWUNW_EVENT_STACK_LIMIT, and a reader has nothing to continue it, or only what was read a second
+ * DWUNW_EVENT_STACK_LIMIT, and a reader has nothing to continue it, or only what was read a while
  * ago, put what lies above it into the trace before: at most 2 MiB, and as @pace allows.  The
- * thread goes on meanwhile.  What cannot be read is left out: the stack is then told as cut.
+ * thread goes on meanwhile.  What cannot be read, or is of other calls by now, is left out: the
+ * stack is then told as cut.
  *
  * Returns 0 or what the writer returned.
  */

@@ -11,6 +11,7 @@
 #define MAX_THREADS 16384	 /* a damaged trace may name any number */
 #define MAX_BYTES   (256u << 20) /* of all stacks together */
 #define MAX_STACK   (4u << 20)	 /* of one: a cut stack and what lies above it */
+#define SEAM	    32		 /* words by which both are recognised as of the same calls */
 
 /* The bytes [addr, end), which are at the end of their room: a stack's end changes seldom. */
 struct image {
@@ -137,6 +138,45 @@ static bool lay_over(struct stack_history *p, struct image *image, const struct 
 	return true;
 }
 
+static uint64_t word_at(const uint8_t *bytes)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return word;
+}
+
+/*
+ * Was the thread in the same calls when it had what @image has above @event's stack?  Calls that
+ * have not returned leave their words as they are.  So the uppermost ones that both have must be
+ * equal; zeros tell nothing, as a trace has them for all that no unwinder needs, and those of the
+ * lowest quarter may well have returned.
+ */
+static bool same_calls(const struct image *image, const struct mlk_event *event)
+{
+	uint64_t sp = event->regs[MLK_SP_REG], to = sp + event->stack_len;
+	uint64_t low = sp + event->stack_len / 4, from = image->addr > low ? image->addr : low;
+	unsigned int left = SEAM;
+
+	for (; left && to - from >= sizeof(uint64_t); to -= sizeof(uint64_t)) {
+		uint64_t now = word_at(event->stack + (to - sp) - sizeof(now));
+		uint64_t then = word_at(at(image, to) - sizeof(then));
+
+		if (now != then)
+			return false;
+		left -= now != 0;
+	}
+	return true;
+}
+
+/* Does what @image has continue the stack of @event, which ends at @end? */
+static bool continues(const struct image *image, const struct mlk_event *event, uint64_t end)
+{
+	return is_cut(event) && image->addr <= end && end < image->end &&
+	       image->end - event->regs[MLK_SP_REG] <= MAX_STACK &&
+	       (!(event->flags & DWUNW_EVENT_STACK_LIMIT) || same_calls(image, event));
+}
+
 bool stack_history_pop(struct stack_history *p, const struct mlk_event *event,
 		       struct dwunw_stack *stack, uint64_t *stale_from)
 {
@@ -149,8 +189,7 @@ bool stack_history_pop(struct stack_history *p, const struct mlk_event *event,
 	if (!image->known && is_cut(event))
 		image = look_back_for(p, image, event);
 	image->known = true; /* what is not cut is told whole by itself */
-	if (is_cut(event) && image->addr <= end && end < image->end &&
-	    image->end - sp <= MAX_STACK) {
+	if (continues(image, event, end)) {
 		if (!lay_over(p, image, event, end))
 			return false;
 		*stack = (struct dwunw_stack){

@@ -27,8 +27,9 @@ int stack_history_new(struct stack_history **out, stack_history_before *before, 
  * Keep the stack of @event, an ALLOC in the order of the trace or a record of MLK_RECORD_STACK,
  * which has stack_same_from UINT64_MAX.  Without room for it, it is forgotten.
  *
- * Returns true when bytes above it are available, of another moment: then *@stack is @event's with
- * those, which begin at *@stale_from; valid until the next call.
+ * Returns true when bytes above it are available, of another moment, but as far as can be told of
+ * the same calls: then *@stack is @event's with those, which begin at *@stale_from; valid until the
+ * next call.
  */
 bool stack_history_pop(struct stack_history *previous, const struct mlk_event *event,
 		       struct dwunw_stack *stack, uint64_t *stale_from);

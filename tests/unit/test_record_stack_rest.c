@@ -35,6 +35,7 @@ struct world {
 	struct stack_rest rest;
 	struct stack_rest_pace pace;
 	uint64_t now_ns;
+	const uint8_t *late; /* this byte was another one at the event; NULL: none was */
 	uint32_t nr;
 	bool whole[EVENTS]; /* a reader can continue the event, or has all of it */
 	uint64_t end[EVENTS];
@@ -65,6 +66,7 @@ static void begin(struct world *w)
  * says. */
 static void allocate(struct world *w, uint64_t depth, uint64_t len, uint32_t flags)
 {
+	static uint8_t then[MLK_MAX_STACK];
 	struct mlk_event e = {.kind = MLK_ALLOC,
 			      .func = MLK_FUNC_MALLOC,
 			      .nr_regs = 17,
@@ -75,9 +77,13 @@ static void allocate(struct world *w, uint64_t depth, uint64_t len, uint32_t fla
 			      .addr = 0x1000,
 			      .size = 47,
 			      .alloc_id = w->nr + 1,
-			      .stack = (uint8_t *)(uintptr_t)(w->top - depth),
+			      .stack = then,
 			      .stack_len = (uint32_t)len};
+	const uint8_t *now = (const uint8_t *)(uintptr_t)(w->top - depth);
 
+	memcpy(then, now, len);
+	if (w->late)
+		then[w->late - now] ^= 1;
 	e.regs[MLK_SP_REG] = w->top - depth;
 	assert_int_equal(stack_rest_before(&w->rest, &w->pace, &w->target, &e, w->writer), 0);
 	assert_int_equal(mlk_writer_event(w->writer, &e), 0);
@@ -168,7 +174,7 @@ static void what_came_before_is_not_read(void **state)
 	assert_int_equal(end(&w), 0);
 }
 
-static void what_is_missing_is_read_and_a_second_later_anew(void **state)
+static void what_is_missing_is_read_and_somewhat_later_anew(void **state)
 {
 	struct world w;
 
@@ -178,12 +184,32 @@ static void what_is_missing_is_read_and_a_second_later_anew(void **state)
 	allocate_at(&w, 600000);
 	assert_true(w.whole[1]);
 	allocate_at(&w, 650000); /* joins it */
-	w.now_ns += SECOND - 1;
+	w.now_ns += SECOND / 4 - 1;
 	allocate_at(&w, 650000);
 	w.now_ns++;
 	allocate_at(&w, 650000);
 	assert_true(w.whole[4]);
 	assert_int_equal(end(&w), 2);
+}
+
+/* The thread has returned since the event. */
+static void other_calls_are_not_read(void **state)
+{
+	struct world w;
+	uint8_t *uppermost;
+
+	(void)state;
+	begin(&w);
+	allocate_at(&w, 4096);
+	uppermost = (uint8_t *)(uintptr_t)(w.top - 600000 + MLK_MAX_STACK - 8);
+	w.late = uppermost;
+	allocate_at(&w, 600000);
+	assert_false(w.whole[1]);
+	w.now_ns += SECOND;
+	w.late = NULL;
+	allocate_at(&w, 600000);
+	assert_true(w.whole[2]);
+	assert_int_equal(end(&w), 1);
 }
 
 /* Nothing tells of the end of such a stack; and of these there is more than is read. */
@@ -235,7 +261,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_came_before_is_not_read),
-		cmocka_unit_test(what_is_missing_is_read_and_a_second_later_anew),
+		cmocka_unit_test(what_is_missing_is_read_and_somewhat_later_anew),
+		cmocka_unit_test(other_calls_are_not_read),
 		cmocka_unit_test(what_cannot_be_read_is_told_as_cut),
 		cmocka_unit_test(recorder_and_reader_agree),
 	};

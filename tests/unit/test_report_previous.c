@@ -88,7 +88,8 @@ static void a_cut_stack_is_continued_by_the_thread_s_last_one(void **state)
 	take_longer(p, &e, mixed, 9000, 1228);
 	/* deeper, so that all between is new */
 	fill(3);
-	memcpy(mixed + 400, memory + 400, 1200);
+	memcpy(mixed + 400, memory + 400, 700);
+	memcpy(memory + 1100, mixed + 1100, 500);
 	e = event_of(400, 1600, DWUNW_EVENT_STACK_LIMIT);
 	take_longer(p, &e, mixed, 9000, 1600);
 	/* as high as the bytes at hand reach: it touches */
@@ -136,9 +137,42 @@ static void what_is_told_to_be_the_same_is_kept(void **state)
 	e.stack_same_from = BASE + 1300; /* the writer's word: above nothing is looked at */
 	take(p, &e);
 	fill(3);
-	memcpy(mixed + 1210, memory + 1210, 10);
+	memcpy(memory + 1210, mixed + 1210, 10);
 	e = event_of(1210, 1220, DWUNW_EVENT_STACK_LIMIT);
 	take_longer(p, &e, mixed, 9000, 1220);
+	stack_history_free(p);
+}
+
+/* The thread has returned since, and is in other calls at the same addresses. */
+static void other_calls_are_not_continued(void **state)
+{
+	static uint8_t mixed[ROOM];
+	struct stack_history *p = history_of_one();
+	struct mlk_event e = event_of(1000, 5000, DWUNW_EVENT_STACK_LIMIT);
+
+	(void)state;
+	/* what the innermost calls have differs */
+	memset(memory + 1000, 0x55, 1000);
+	memcpy(mixed, memory, ROOM);
+	take_longer(p, &e, mixed, 9000, 5000);
+	/* more than 32 words are not compared, but those that are 0 do not count */
+	memset(memory + 2000, 0x66, 1000);
+	memcpy(mixed, memory, ROOM);
+	take_longer(p, &e, mixed, 9000, 5000);
+	memset(memory + 3000, 0, 2000);
+	e = event_of(1000, 9000, WHOLE);
+	take(p, &e);
+	memset(memory + 2992, 0x77, 8);
+	e = event_of(1000, 5000, DWUNW_EVENT_STACK_LIMIT);
+	take(p, &e);
+	/* the uppermost word differs */
+	e = event_of(1000, 9000, WHOLE);
+	take(p, &e);
+	memory[4999] ^= 1;
+	e = event_of(1000, 5000, DWUNW_EVENT_STACK_LIMIT);
+	take(p, &e);
+	e = event_of(900, 4000, DWUNW_EVENT_STACK_LIMIT);
+	take_longer(p, &e, memory, 5000, 4000); /* what lay above is forgotten */
 	stack_history_free(p);
 }
 
@@ -257,6 +291,7 @@ int main(void)
 		cmocka_unit_test(a_cut_stack_is_continued_by_the_thread_s_last_one),
 		cmocka_unit_test(a_gap_another_thread_or_an_exec_is_not_bridged),
 		cmocka_unit_test(what_is_told_to_be_the_same_is_kept),
+		cmocka_unit_test(other_calls_are_not_continued),
 		cmocka_unit_test(stacks_grow_to_twice_the_most_that_an_event_has),
 		cmocka_unit_test(what_a_chunk_leaves_is_there_in_those_behind_it),
 		cmocka_unit_test(what_a_chunk_forgets_is_not_there_any_more),
