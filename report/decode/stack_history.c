@@ -150,7 +150,7 @@ static uint64_t word_at(const uint8_t *bytes)
  * Was the thread in the same calls when it had what @image has above @event's stack?  Calls that
  * have not returned leave their words as they are.  So the uppermost ones that both have must be
  * equal; zeros tell nothing, as a trace has them for all that no unwinder needs, and those of the
- * lowest quarter may well have returned.
+ * lowest quarter may well have returned.  A short stack has little but such.
  */
 static bool same_calls(const struct image *image, const struct mlk_event *event)
 {
@@ -174,7 +174,7 @@ static bool continues(const struct image *image, const struct mlk_event *event, 
 {
 	return is_cut(event) && image->addr <= end && end < image->end &&
 	       image->end - event->regs[MLK_SP_REG] <= MAX_STACK &&
-	       (!(event->flags & DWUNW_EVENT_STACK_LIMIT) || same_calls(image, event));
+	       (event->stack_len < MLK_MAX_STACK / 2 || same_calls(image, event));
 }
 
 bool stack_history_pop(struct stack_history *p, const struct mlk_event *event,

@@ -148,31 +148,33 @@ static void other_calls_are_not_continued(void **state)
 {
 	static uint8_t mixed[ROOM];
 	struct stack_history *p = history_of_one();
-	struct mlk_event e = event_of(1000, 5000, DWUNW_EVENT_STACK_LIMIT);
+	struct mlk_event e = event_of(1000, 90000, WHOLE);
 
 	(void)state;
+	take(p, &e);
 	/* what the innermost calls have differs */
 	memset(memory + 1000, 0x55, 1000);
 	memcpy(mixed, memory, ROOM);
-	take_longer(p, &e, mixed, 9000, 5000);
+	e = event_of(1000, 50000, DWUNW_EVENT_STACK_LIMIT);
+	take_longer(p, &e, mixed, 90000, 50000);
 	/* more than 32 words are not compared, but those that are 0 do not count */
-	memset(memory + 2000, 0x66, 1000);
+	memset(memory + 20000, 0x66, 1000);
 	memcpy(mixed, memory, ROOM);
-	take_longer(p, &e, mixed, 9000, 5000);
-	memset(memory + 3000, 0, 2000);
-	e = event_of(1000, 9000, WHOLE);
+	take_longer(p, &e, mixed, 90000, 50000);
+	memset(memory + 30000, 0, 20000);
+	e = event_of(1000, 90000, WHOLE);
 	take(p, &e);
-	memset(memory + 2992, 0x77, 8);
-	e = event_of(1000, 5000, DWUNW_EVENT_STACK_LIMIT);
+	memset(memory + 29992, 0x77, 8);
+	e = event_of(1000, 50000, DWUNW_EVENT_STACK_LIMIT);
 	take(p, &e);
 	/* the uppermost word differs */
-	e = event_of(1000, 9000, WHOLE);
+	e = event_of(1000, 90000, WHOLE);
 	take(p, &e);
-	memory[4999] ^= 1;
-	e = event_of(1000, 5000, DWUNW_EVENT_STACK_LIMIT);
+	memory[49999] ^= 1;
+	e = event_of(1000, 50000, DWUNW_EVENT_STACK_LIMIT);
 	take(p, &e);
 	e = event_of(900, 4000, DWUNW_EVENT_STACK_LIMIT);
-	take_longer(p, &e, memory, 5000, 4000); /* what lay above is forgotten */
+	take_longer(p, &e, memory, 50000, 4000); /* what lay above is forgotten */
 	stack_history_free(p);
 }
 
