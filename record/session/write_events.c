@@ -144,7 +144,7 @@ static int put_rest(struct session *s, struct process *p, const struct mlk_event
 {
 	struct stack_rest *rest;
 
-	if (s->stack_limit != MLK_MAX_STACK || p->golang.is_go)
+	if (s->stack_limit != MLK_MAX_STACK || p->golang.is_go || !ev->tid)
 		return 0;
 	rest = threads_rest(&p->threads, ev->tid);
 	return rest ? stack_rest_before(rest, &s->rests, &p->target, ev, s->out.writer) : -ENOMEM;

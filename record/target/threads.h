@@ -24,8 +24,8 @@ struct threads {
 /* Note that @tid exists.  Returns 0 or -ENOMEM. */
 int threads_see(struct threads *ts, uint32_t tid);
 
-/* What a reader of the trace has of the stack of @tid; valid until the next call.  NULL: there is
- * no memory. */
+/* What a reader of the trace has of the stack of @tid, not 0; valid until the next call.  NULL:
+ * there is no memory. */
 struct stack_rest *threads_rest(struct threads *ts, uint32_t tid);
 
 /* Note its name.  Returns 0 or -ENOMEM. */
