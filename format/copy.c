@@ -37,7 +37,7 @@ int mlk_copy_new(struct mlk_copy **out, const struct mlk_reader *from, int fd, i
 		header.required |= MLK_REQUIRED_SUMMARIES;
 	/* of the recorder's coding nothing stays but overruns, so older readers may read it */
 	if (drops && !mlk_reader_meta(from)->guarded)
-		header.required &= ~(uint64_t)MLK_REQUIRED_RECENT;
+		header.required &= ~(uint64_t)(MLK_REQUIRED_RECENT | MLK_REQUIRED_DISTANCES);
 	err = mlk_chunks_share(&copy->from, &from->chunks);
 	if (!err)
 		err = mlk_header_write(fd, &header);

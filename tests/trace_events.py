@@ -10,11 +10,13 @@ STACK_MAX = 65536
 OVERRUN_MAX = 256
 IMAGE_MAX = 131072  # of a thread's stack
 ALL_IMAGES_MAX = 134217728
-CHUNK_THREADS_MAX = {0: 65536, 1: 4096, 3: 4096}  # by coding
-RECENT = 120  # words that have numbers by when they came, in coding 3
+CHUNK_THREADS_MAX = {0: 65536, 1: 4096, 3: 4096, 4: 4096}  # by coding
+RECENT = 120  # words that have numbers by when they came, from coding 3 on
 CLASSES = 1024  # of sizes
 BLOCK = 128  # what a slice is cut out of
 TOP_WORDS = 16
+MARK = 0xc00000000000  # where distances of words near the stack are
+MIB = 1 << 20
 SP = 7  # DWARF number of the stack pointer
 RAW, FILTERED, REDACTED = range(3)
 ALLOC, FREE, RELEASE, RESTORE, EXEC, UNMAP, FORK, EXIT, PAGES = range(1, 10)
@@ -104,7 +106,7 @@ class Blocks:
 class Events:
     """The decoder of one EVENTS chunk."""
 
-    COLUMNS = {0: 14, 1: 17, 3: 17}  # by coding
+    COLUMNS = {0: 14, 1: 17, 3: 17, 4: 17}  # by coding
     WITH_FRAMES = 19
 
     def __init__(self, data, first_time, full):
@@ -210,7 +212,7 @@ class Events:
         return self.threads[number - 1]
 
     def next_place(self, expected, size):
-        if self.coding == 3:
+        if self.coding >= 3:
             first, second = self.blocks.expect(size)
             if expected:
                 return first if expected == 0x40 else second
@@ -237,11 +239,12 @@ class Events:
             raise Damaged("no word %d yet" % number)
         return self.dictionary[number - first]
 
-    def next_word(self, column, place):
+    def next_word(self, column, place, gap=None):
         if not self.coding:
             number = self.words.uvar()
             return 0 if number == 1 else self.numbered_word(number, 2)
-        beside, by_place = hash_of(place, self.word_before, 16), hash_of(place, self.pc, 16)
+        beside = hash_of(place if gap is None else gap, self.word_before, 16)
+        by_place = hash_of(place, self.pc, 16)
         number = column.uvar()
         if number == 1:
             word = 0
@@ -311,7 +314,7 @@ class Events:
         self.images_size += len(image.bytes)
         if self.images_size > ALL_IMAGES_MAX:
             raise Damaged("too much stack")
-        self.change_slices(image, lo, end)
+        self.change_slices(image, sp, end)
         stack = image.bytes[lo - image.start:end - image.start]
         if self.mode == FILTERED:
             self.show_top(stack, lo)
@@ -338,8 +341,19 @@ class Events:
                 word = self.shown.get(hash_of(addr // 8, 0, 13), 0)
             stack[8 * i:8 * i + 8] = (kept or word).to_bytes(8, "little")
 
-    def change_slices(self, image, lo, end):
-        block = lo // BLOCK
+    def swapped(self, word, addr, sp):
+        """A word of a stack for what coding 4 has in its place."""
+        start = (sp - sp % MIB - MIB) & MASK64
+        if (start - MARK + 32 * MIB) & MASK64 < 64 * MIB:
+            return word
+        if (word - start) & MASK64 < 16 * MIB:
+            return (word - addr + MARK) & MASK64
+        pointer = (word - MARK + addr) & MASK64
+        return pointer if (pointer - start) & MASK64 < 16 * MIB else word
+
+    def change_slices(self, image, sp, end):
+        lo = sp & ~7
+        block, before = lo // BLOCK, -1
         for _ in range(self.stack.uvar()):
             block += self.stack.uvar()
             if block * BLOCK >= end:
@@ -350,7 +364,13 @@ class Events:
                     addr = block * BLOCK + 8 * i
                     if not lo <= addr < end:
                         raise Damaged("a word outside of the stack")
-                    image.put(addr, self.next_word(self.words, 64 + (addr - lo) // 8))
+                    index = (addr - lo) // 8
+                    if self.coding < 4:
+                        image.put(addr, self.next_word(self.words, 64 + index))
+                        continue
+                    word = self.next_word(self.words, 64 + index, 32768 + index - before)
+                    image.put(addr, self.swapped(word, addr, sp))
+                    before = index
             block += 1
 
 

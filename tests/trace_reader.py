@@ -144,7 +144,7 @@ class Trace:
         fields = FILE_HEADER.unpack_from(self.data)
         (_, self.major, self.minor, self.length, self.required, self.optional, self.salt,
          self.mode, self.realtime, self.monotonic, _, crc) = fields
-        if self.major > 1 or self.required & ~15:
+        if self.major > 1 or self.required & ~31:
             raise Refused("a later version")
         if crc != zlib.crc32(self.data[:FILE_HEADER.size - 4]):
             raise Refused("the file header is damaged")

@@ -8,7 +8,7 @@
 #include "format/reader.h"
 
 #define MLK_MAJOR	 1
-#define MLK_MINOR	 18
+#define MLK_MINOR	 19
 #define MLK_FILE_HEADER	 64
 #define MLK_CHUNK_HEADER 96
 #define MLK_RAW_TARGET	 (1u << 20)
@@ -21,8 +21,9 @@
 #define MLK_REQUIRED_SUMMARIES 2u
 #define MLK_REQUIRED_PAGES     4u
 #define MLK_REQUIRED_RECENT    8u
-#define MLK_REQUIRED	       (MLK_REQUIRED_GUESSES | MLK_REQUIRED_RECENT)
-#define MLK_REQUIRED_KNOWN     15u
+#define MLK_REQUIRED_DISTANCES 16u
+#define MLK_REQUIRED	       (MLK_REQUIRED_GUESSES | MLK_REQUIRED_RECENT | MLK_REQUIRED_DISTANCES)
+#define MLK_REQUIRED_KNOWN     31u
 
 /* What a chunk holds, by its number in the file. */
 enum mlk_chunk_type {

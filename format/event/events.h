@@ -24,6 +24,7 @@ enum mlk_coding {
 	MLK_CODING_1 = 1, /* version 1.1: words are guessed */
 	MLK_CODING_2 = 2, /* version 1.8: no registers and stacks, see format/record/summary.h */
 	MLK_CODING_3 = 3, /* version 1.16: what came lately, and what allocators return next */
+	MLK_CODING_4 = 4, /* version 1.19: pointers into the stack by distances */
 };
 
 /* The columns of the payload, in their order. */
@@ -135,6 +136,7 @@ struct mlk_encoder {
 	struct mlk_predict predict;
 	struct mlk_waiting waiting[MLK_MAX_WAITING]; /* words of the current event */
 	unsigned int nr_waiting;
+	uint64_t told_to; /* words of the current stack, up to the last one that was told */
 	/* where a word may be among the last ones, by hash; true or not */
 	uint16_t recent_at[1 << MLK_RECENT_AT_BITS];
 	struct mlk_dict blocks; /* number of the block that was allocated last at each address */
@@ -173,8 +175,9 @@ struct mlk_decoder {
 	uint64_t *words; /* the dictionary: by number, from the first one on; and 0 below */
 	size_t nr_words, room_words;
 	struct mlk_reuse reuse;
-	uint64_t lo;	     /* of the stack of the current event, a multiple of MLK_WORD */
+	uint64_t sp, lo;     /* of the current event; lo is a multiple of MLK_WORD */
 	uint64_t changed_to; /* where the highest word listed for this event ends, 0: none was */
+	uint64_t told_to;    /* how many words there are from lo up to there */
 	/* Slice 0 of the event returned last, of nr_under words, is laid over the image until the
 	 * next, where that has zeros: bit i of empty for word i. */
 	struct mlk_stream *covered;
@@ -214,6 +217,36 @@ struct mlk_stream *mlk_stream_add(struct mlk_stream **streams, size_t *nr, size_
 int mlk_append(uint64_t **list, size_t *nr, size_t *room, uint64_t value);
 /* Release the memory of all streams' images, of the @room there are. */
 void mlk_streams_trim(struct mlk_stream *streams, size_t room);
+
+/* Where no program has its stack, but a hostile one. */
+#define MLK_STACK_MARK 0xc00000000000u
+
+/* The words near a stack that coding 4 tells by distances: none, should it be near the mark. */
+struct mlk_near {
+	uint64_t from, len;
+};
+
+static inline struct mlk_near mlk_near_stack(uint64_t sp)
+{
+	const uint64_t from = mlk_near_stack_from(sp), len = MLK_NEAR_STACK;
+
+	return (struct mlk_near){from, from - (MLK_STACK_MARK - 2 * len) < 4 * len ? 0 : len};
+}
+
+/*
+ * The word at the address @addr of a stack as coding 4 tells it, and back: pointers near the stack
+ * and their distances to where they are, from the mark on, change places.  So such a pointer is the
+ * same wherever a frame may be.
+ */
+static inline uint64_t mlk_stack_word(uint64_t word, uint64_t addr, struct mlk_near near)
+{
+	const uint64_t away = MLK_STACK_MARK - addr, back = word - away;
+
+	if (__builtin_expect(word - near.from < near.len, 0))
+		return word + away;
+	/* no branch: which words are pointers is not to be guessed */
+	return word - (away & -(uint64_t)(back - near.from < near.len));
+}
 
 /* Where the slice that holds @at ends, or @end. */
 static inline uint64_t mlk_slice_end(uint64_t at, uint64_t end)

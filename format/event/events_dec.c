@@ -7,7 +7,7 @@
 /* An empty dictionary.  The numbers below the first have the word 0, as MLK_WORD_ZERO says. */
 static int clear_words(struct mlk_decoder *c)
 {
-	const size_t first = c->coding == MLK_CODING_3 ? MLK_WORD_FIRST : MLK_WORD_FIRST_1;
+	const size_t first = c->coding >= MLK_CODING_3 ? MLK_WORD_FIRST : MLK_WORD_FIRST_1;
 	int err = 0;
 
 	c->nr_words = 0;
@@ -27,7 +27,7 @@ static bool known_coding(uint8_t head)
 {
 	enum mlk_coding coding = head >> 4;
 
-	return coding == MLK_CODING_0 || coding == MLK_CODING_1 || coding == MLK_CODING_3;
+	return coding <= MLK_CODING_4 && coding != MLK_CODING_2;
 }
 
 /* Read the first byte of a payload and its columns; those that there are not are empty.  Columns of
@@ -124,7 +124,7 @@ static uint64_t decode_place(struct mlk_decoder *c, uint8_t head, uint64_t size)
 {
 	struct mlk_expected expected;
 
-	if (c->coding != MLK_CODING_3)
+	if (c->coding < MLK_CODING_3)
 		return mlk_dec_delta(&c->columns[MLK_COL_ADDR], c->addr);
 	expected = mlk_reuse_expect(&c->reuse, size);
 	if (head & MLK_HEAD_FIRST)
@@ -184,7 +184,7 @@ static bool known_head(const struct mlk_decoder *c, uint8_t head)
 
 	if (!kind || kind >= MLK_KIND_NR)
 		return false;
-	if (place && (c->coding != MLK_CODING_3 || kind != MLK_ALLOC ||
+	if (place && (c->coding < MLK_CODING_3 || kind != MLK_ALLOC ||
 		      place == (MLK_HEAD_FIRST | MLK_HEAD_SECOND)))
 		return false;
 	if (c->coding == MLK_CODING_0 && kind > MLK_EXEC)

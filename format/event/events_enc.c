@@ -209,7 +209,7 @@ bool mlk_encoder_full(const struct mlk_encoder *e)
 
 void mlk_encoder_finish(struct mlk_encoder *e, struct mlk_enc *out)
 {
-	mlk_enc_u8(out, (uint8_t)(e->filter.mode | MLK_CODING_3 << 4));
+	mlk_enc_u8(out, (uint8_t)(e->filter.mode | MLK_CODING_4 << 4));
 	/* those of frames only where there are any */
 	mlk_enc_columns(out, e->columns, e->frames.begun ? MLK_COL_NR : MLK_COL_NR_1);
 }

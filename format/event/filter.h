@@ -28,13 +28,21 @@ struct mlk_filter {
 /* Take the executable ones among the @nr @mappings, which ascend. */
 void mlk_filter_set_code(struct mlk_filter *f, const struct mlk_mapping *mappings, size_t nr);
 
-/* Is @word code, or in the stack around @sp?  The stack's bounds are rounded, so that they are the
- * same from one event to the next. */
-static inline bool mlk_filter_keeps(const struct mlk_filter *f, uint64_t word, uint64_t sp)
+#define MLK_NEAR_STACK (16u << 20) /* bytes around a stack, pointers into which are kept */
+
+/* Where these begin around @sp.  The bounds are rounded, so that they are the same from one event
+ * to the next. */
+static inline uint64_t mlk_near_stack_from(uint64_t sp)
 {
 	const uint64_t mib = 1u << 20;
 
-	if (word - ((sp & ~(mib - 1)) - mib) < 16 * mib)
+	return (sp & ~(mib - 1)) - mib;
+}
+
+/* Is @word code, or in the stack around @sp? */
+static inline bool mlk_filter_keeps(const struct mlk_filter *f, uint64_t word, uint64_t sp)
+{
+	if (word - mlk_near_stack_from(sp) < MLK_NEAR_STACK)
 		return true;
 	for (unsigned int i = 0; i < f->nr; i++)
 		if (word - f->code[i].start < f->code[i].end - f->code[i].start)

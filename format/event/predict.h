@@ -15,8 +15,9 @@
 #define MLK_RECENT	120 /* words that are known by when they came */
 #define MLK_RECENT_ROOM 128 /* a power of two that is greater */
 
-/* The place of a word: register r is r; of a stack, words are counted from its lowest on. */
-enum { MLK_PLACE_STACK = 64, MLK_PLACE_TOP = 16384 };
+/* The place of a word: register r is r; of a stack, words are counted from its lowest on.  Behind
+ * MLK_PLACE_GAP there are distances, in words, from the word that was told before it. */
+enum { MLK_PLACE_STACK = 64, MLK_PLACE_TOP = 16384, MLK_PLACE_GAP = 32768 };
 
 /* All that guesses are made of. */
 struct mlk_predict {
@@ -61,20 +62,15 @@ static inline uint64_t mlk_predict_hash(uint64_t a, uint64_t b)
 	return (a * 0x9e3779b97f4a7c15u ^ b) * 0xbf58476d1ce4e5b9u;
 }
 
-/* What is guessed for @place behind the word @before, and by @pc. */
-static inline struct mlk_guess mlk_predict_by(struct mlk_predict *p, uint64_t place,
+/* What is guessed for @place behind the word @before, and by @pc.  @gap is the place in its stead
+ * for the first of both: in coding 4 it is another one for words of stacks, as frames move. */
+static inline struct mlk_guess mlk_predict_by(struct mlk_predict *p, uint64_t gap, uint64_t place,
 					      uint64_t before, uint64_t pc)
 {
 	const unsigned int shift = 64 - MLK_GUESS_BITS;
 
-	return (struct mlk_guess){&p->beside[mlk_predict_hash(place, before) >> shift],
+	return (struct mlk_guess){&p->beside[mlk_predict_hash(gap, before) >> shift],
 				  &p->place[mlk_predict_hash(place, pc) >> shift]};
-}
-
-/* What is guessed for @place. */
-static inline struct mlk_guess mlk_predict_at(struct mlk_predict *p, uint64_t place)
-{
-	return mlk_predict_by(p, place, p->before, p->pc);
 }
 
 /* What the top of a stack held last at the address @at, or at another of the same hash. */

@@ -45,7 +45,7 @@ static inline struct mlk_words mlk_words_begin(const struct mlk_decoder *c, enum
 		.nr_known = c->nr_words,
 		.before = c->predict.before,
 		.pc = c->predict.pc,
-		.near = c->coding == MLK_CODING_3 ? MLK_WORD_NEAR : MLK_WORD_NEW,
+		.near = c->coding >= MLK_CODING_3 ? MLK_WORD_NEAR : MLK_WORD_NEW,
 	};
 }
 
@@ -82,14 +82,15 @@ static inline uint64_t mlk_words_number(struct mlk_decoder *c, struct mlk_words 
 	return number;
 }
 
-/* The next word of the column, whose place is @place; see encode_word().  @nr_recent words are told
- * by when they came, or 0: none, and none comes.  0, MLK_E_CORRUPT or -ENOMEM. */
+/* The next word of the column, whose places are @gap and @place; see encode_word().  @nr_recent
+ * words are told by when they came, or 0: none, and none comes.  0, MLK_E_CORRUPT or -ENOMEM. */
 static inline __attribute__((always_inline)) int mlk_words_next(struct mlk_decoder *c,
-								struct mlk_words *w, uint64_t place,
+								struct mlk_words *w, uint64_t gap,
+								uint64_t place,
 								const unsigned int nr_recent,
 								uint64_t *word)
 {
-	const struct mlk_guess guess = mlk_predict_by(&c->predict, place, w->before, w->pc);
+	const struct mlk_guess guess = mlk_predict_by(&c->predict, gap, place, w->before, w->pc);
 	const uint64_t number = mlk_words_number(c, w), beside = *guess.beside;
 	const uint64_t ago = number - MLK_WORD_FIRST;
 	const bool recent = ago < nr_recent;
@@ -158,7 +159,7 @@ static inline __attribute__((always_inline)) int decode_words_1(struct mlk_decod
 		unsigned int i = (unsigned int)__builtin_ctzll(mask);
 		uint64_t word = 0;
 
-		err = mlk_words_next(c, w, place + i, nr_recent, &word);
+		err = mlk_words_next(c, w, place + i, place + i, nr_recent, &word);
 		word = htole64(word);
 		memcpy(to + i * MLK_WORD, &word, MLK_WORD);
 	}
@@ -176,7 +177,7 @@ static int decode_words(struct mlk_decoder *c, enum mlk_column column, uint64_t 
 	if (__builtin_expect(c->coding == MLK_CODING_0, 0))
 		return decode_words_0(c, mask, to);
 	/* most words are those of stacks: they get a loop of their own, without those that came */
-	if (c->coding == MLK_CODING_3 && mlk_column_recent(column))
+	if (c->coding >= MLK_CODING_3 && mlk_column_recent(column))
 		err = decode_words_1(c, &w, place, mask, MLK_RECENT, to);
 	else
 		err = decode_words_1(c, &w, place, mask, 0, to);
@@ -209,6 +210,30 @@ static int decode_regs(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_e
 	return err;
 }
 
+/* Read a word of a stack for each bit i of @mask into word i of the bytes at @to, which is word
+ * @first + i of the stack: in coding 4. */
+static int decode_stack_words(struct mlk_decoder *c, uint64_t first, uint64_t mask, uint8_t *to)
+{
+	const struct mlk_near near = mlk_near_stack(c->sp);
+	struct mlk_words w = mlk_words_begin(c, MLK_COL_WORDS);
+	uint64_t told_to = c->told_to, lo = c->lo;
+	int err = 0;
+
+	for (; !err && mask; mask &= mask - 1) {
+		const uint64_t i = (unsigned int)__builtin_ctzll(mask), nr = first + i;
+		uint64_t word = 0;
+
+		err = mlk_words_next(c, &w, MLK_PLACE_GAP + nr + 1 - told_to, MLK_PLACE_STACK + nr,
+				     0, &word);
+		word = htole64(mlk_stack_word(word, lo + nr * MLK_WORD, near));
+		memcpy(to + i * MLK_WORD, &word, MLK_WORD);
+		told_to = nr + 1;
+	}
+	c->told_to = told_to;
+	mlk_words_end(c, &w);
+	return err;
+}
+
 /* Read the listed words of @slice. */
 static int decode_slice(struct mlk_decoder *c, struct mlk_image *im, struct range slice)
 {
@@ -220,6 +245,9 @@ static int decode_slice(struct mlk_decoder *c, struct mlk_image *im, struct rang
 		return MLK_E_CORRUPT;
 	if (words)
 		c->changed_to = slice.lo + (32 - (unsigned int)__builtin_clz(words)) * MLK_WORD;
+	if (c->coding == MLK_CODING_4)
+		return decode_stack_words(c, (slice.lo - c->lo) / MLK_WORD, words,
+					  mlk_image_at(im, slice.lo));
 	return decode_words(c, MLK_COL_WORDS, MLK_PLACE_STACK + (slice.lo - c->lo) / MLK_WORD,
 			    words, mlk_image_at(im, slice.lo));
 }
@@ -393,6 +421,7 @@ static int decode_bytes(struct mlk_decoder *c, struct mlk_stream *s, uint64_t sp
 		return 0;
 	if (s->end % MLK_WORD)
 		return MLK_E_CORRUPT;
+	c->sp = sp;
 	c->lo = align_down(sp);
 	err = decode_image(c, s, &kept);
 	if (err)
@@ -409,7 +438,7 @@ int mlk_decode_stack(struct mlk_decoder *c, struct mlk_stream *s, struct mlk_eve
 	uint64_t sp_before = s->regs[MLK_SP_REG];
 	int err;
 
-	c->changed_to = c->nr_under = 0;
+	c->changed_to = c->told_to = c->nr_under = 0;
 	ev->stack_same_from = UINT64_MAX;
 	err = decode_regs(c, s, ev);
 	return err ? err : decode_bytes(c, s, sp_before, ev);

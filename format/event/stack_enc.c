@@ -91,17 +91,19 @@ static int write_words(struct mlk_encoder *e)
 }
 
 /*
- * A word at @place (see predict.h) into @column.  Tables and dictionary do not fit into a near
- * cache, and each word would wait for memory: so all words of an event are looked for first, where
- * they will be needed is requested, and then they are written.  0 or -ENOMEM.
+ * A word at @place (see predict.h) into @column; @gap is as for mlk_predict_by().  Tables and
+ * dictionary do not fit into a near cache, and each word would wait for memory: so all words of an
+ * event are looked for first, where they will be needed is requested, and then they are written.  0
+ * or -ENOMEM.
  */
-static int encode_word(struct mlk_encoder *e, enum mlk_column column, uint64_t place, uint64_t word)
+static int encode_word(struct mlk_encoder *e, enum mlk_column column, uint64_t gap, uint64_t place,
+		       uint64_t word)
 {
 	struct mlk_waiting *w = &e->waiting[e->nr_waiting++];
 
 	w->word = word;
 	w->column = column;
-	w->guess = mlk_predict_at(&e->predict, place);
+	w->guess = mlk_predict_by(&e->predict, gap, place, e->predict.before, e->predict.pc);
 	__builtin_prefetch(w->guess.beside, 1);
 	__builtin_prefetch(w->guess.place, 1);
 	if (word)
@@ -129,7 +131,7 @@ static int encode_regs(struct mlk_encoder *e, struct mlk_stream *s, const struct
 	mlk_enc_uvar(col, mask);
 	for (unsigned int r = 0; !err && r < ev->nr_regs; r++)
 		if (mask >> r & 1)
-			err = encode_word(e, MLK_COL_REG_WORDS, r, value[r]);
+			err = encode_word(e, MLK_COL_REG_WORDS, r, r, value[r]);
 	memcpy(s->regs, value, ev->nr_regs * sizeof(value[0]));
 	e->predict.pc = value[ev->nr_regs - 1];
 	return err;
@@ -166,12 +168,22 @@ static uint16_t changed_words(const uint8_t *was, const uint8_t *is, size_t len)
 	return (uint16_t)changed;
 }
 
+/* A word of a stack, the next one that is told of it. */
+static int encode_stack_word(struct mlk_encoder *e, const struct taken *t, uint64_t at,
+			     uint64_t word)
+{
+	const uint64_t before = e->told_to, nr = (at - t->lo) / MLK_WORD;
+
+	e->told_to = nr + 1;
+	return encode_word(e, MLK_COL_WORDS, MLK_PLACE_GAP + e->told_to - before,
+			   MLK_PLACE_STACK + nr, mlk_stack_word(word, at, mlk_near_stack(t->sp)));
+}
+
 /* The words of the slice from @at on with their bit in *@mask are not as they were.  List those
  * that are not as the image has them: *@mask is theirs then, as the column has it. */
 static int encode_slice(struct mlk_encoder *e, struct mlk_stream *s, const struct taken *t,
 			uint64_t at, uint16_t *mask)
 {
-	const uint64_t place = MLK_PLACE_STACK + (at - t->lo) / MLK_WORD;
 	const unsigned int first = (unsigned int)(at % MLK_BLOCK / MLK_WORD);
 	bool all = e->filter.mode == MLK_STACK_RAW;
 	uint32_t changed = *mask;
@@ -191,7 +203,7 @@ static int encode_slice(struct mlk_encoder *e, struct mlk_stream *s, const struc
 			continue;
 		*mask |= (uint16_t)(1 << (first + i));
 		mlk_image_set(&s->image, at + i * MLK_WORD, word);
-		err = encode_word(e, MLK_COL_WORDS, place + i, word);
+		err = encode_stack_word(e, t, at + i * MLK_WORD, word);
 	}
 	return err;
 }
@@ -205,6 +217,7 @@ static int encode_slices(struct mlk_encoder *e, struct mlk_stream *s, const stru
 	uint64_t end;
 	int err = 0;
 
+	e->told_to = 0;
 	/* The filter is another: words that were left out look changed, in all that is held. */
 	if (s->epoch != e->epoch && before != &s->image)
 		memcpy(mlk_image_at(before, before->lo), mlk_image_at(&s->image, before->lo),
@@ -250,7 +263,7 @@ static int encode_top(struct mlk_encoder *e, const struct mlk_stream *s, const s
 			continue;
 		*shown = word;
 		mask |= (uint16_t)(1 << i);
-		err = encode_word(e, MLK_COL_TOP_WORDS, MLK_PLACE_TOP + i, word);
+		err = encode_word(e, MLK_COL_TOP_WORDS, MLK_PLACE_TOP + i, MLK_PLACE_TOP + i, word);
 	}
 	mlk_enc_u8(&e->columns[MLK_COL_TOP], (uint8_t)mask);
 	mlk_enc_u8(&e->columns[MLK_COL_TOP], (uint8_t)(mask >> 8));

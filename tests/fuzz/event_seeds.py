@@ -10,7 +10,7 @@ KIND, THREAD, TIME, ADDR, SIZE, FUNC, ID, FLAGS, REGS, STACK, MASKS, WORDS, NEW,
     range(COLUMNS)
 COLUMNS_1 = 17  # of coding 1
 TIME_HIGH, REG_WORDS, TOP_WORDS = range(COLUMNS, COLUMNS_1)
-CODING_1, CODING_3 = 16, 48
+CODING_1, CODING_3, CODING_4 = 16, 48, 64
 
 
 # EVENTS payloads
@@ -154,6 +154,18 @@ def expected_events():
         yield "expected-" + name, payload({**columns, column: content}, CODING_3, COLUMNS_1)
 
 
+def told_by_distances():
+    """Payloads of coding 4: pointers into the stack, also where that is near the mark."""
+    for name, sp in (("program", 0x7ffd00000000), ("mark", 0xc00000000000), ("kernel", -65536),
+                     ("nothing", 0)):
+        columns = {}
+        alloc(columns, sp=sp, slices=b"\1\0")
+        columns.update({MASKS: b"\x3f\0", WORDS: b"\0\0\0\2\3\5", TIME_HIGH: b"\0", TOP: b"\0\0",
+                        NEW: svar(0xc00000000008) + svar(sp - 0xc00000000008) + svar(-sp)})
+        for mode in range(3):
+            yield "near-%s-%d" % (name, mode), payload(columns, mode | CODING_4, COLUMNS_1)
+
+
 def overruns():
     """Payloads of OVERRUNS chunks: of two blocks, and hostile ones."""
     columns = {}
@@ -207,7 +219,8 @@ def unwound():
 
 
 def seed_events(traces):
-    for name, content in (*hostile_events(), *guessed_events(), *expected_events()):
+    for name, content in (*hostile_events(), *guessed_events(), *expected_events(),
+                          *told_by_distances()):
         save("events", name, b"\0" + content)
     for label, trace in traces:
         nr = 0
