@@ -329,7 +329,8 @@ static void another_coding_is_refused(void **state)
 	(void)state;
 	for (unsigned int coding = 2; coding < 16; coding++)
 		assert_int_equal(decode(&c, coding, &records),
-				 coding == MLK_CODING_3 || coding == MLK_CODING_4 ? 0 : MLK_E_CORRUPT);
+				 coding == MLK_CODING_3 || coding == MLK_CODING_4 ? 0
+										  : MLK_E_CORRUPT);
 }
 
 int main(void)
