@@ -226,6 +226,7 @@ struct mlk_near {
 	uint64_t from, len;
 };
 
+/* Those around the stack pointer @sp. */
 static inline struct mlk_near mlk_near_stack(uint64_t sp)
 {
 	const uint64_t from = mlk_near_stack_from(sp), len = MLK_NEAR_STACK;
