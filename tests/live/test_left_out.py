@@ -35,7 +35,7 @@ class LeftOutTest(Case):
     def test_the_screen_tells_it(self):
         trace, _ = self.record(self.sample("single"), options=OPTIONS)
         terminal = Terminal(self, MLEAK, "top", trace)
-        seen = terminal.wait(r"\[ended\]")
+        seen = terminal.wait(r"(?s)\[ended\].*size\*")  # the line that is drawn last of those below
         self.assertEqual(seen.splitlines()[3], NOTES)
         self.assertIn("size*", seen.splitlines()[4])
         terminal.type("q")
