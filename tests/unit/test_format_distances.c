@@ -184,7 +184,7 @@ static void check_stack(int mode, const struct program *p, const struct mlk_even
 	}
 }
 
-/* Take event @i of the program @p. */
+/* Fill @ev, allocation @i, with the stack of @p as it is now. */
 static void fill(struct mlk_event *ev, const struct program *p, unsigned int i)
 {
 	memset(ev, 0, sizeof(*ev));
@@ -243,7 +243,8 @@ static void check_mode(int mode)
 
 static void all_stacks_come_back_wherever_they_are(void **state)
 {
-	/* a program's, one just above, at and below the mark, at both ends of all addresses */
+	/* a program's, across the mark, as far from it as it counts and farther, and at both ends
+	 * of all addresses */
 	static const uint64_t bases[] = {SP,
 					 0xc00000000000 - 4096,
 					 0xc00000000000 - (17 << 20),
